@@ -1,0 +1,52 @@
+"""Distributionally robust learning with Langevin samplers.
+
+The library behind the pipeline: data, problem, dual objective, sampler, trial. It knows neither Hydra nor MLflow (but for
+`tracking`) and draws no figure (but for `report`).
+"""
+
+from robust_sgld.checks import InvalidInput
+from robust_sgld.data import Dataset, contaminated_dataset, paper_dataset
+from robust_sgld.diagnostics import ess_bulk, ess_mean, r_hat
+from robust_sgld.dro import DRO, iota, iota_prime, split
+from robust_sgld.dual import DualObjective
+from robust_sgld.grid import Grid
+from robust_sgld.losses import LossEvaluator, first_hit, in_band, minimise_risk, test_losses
+from robust_sgld.problems import Constants, Problem, SigmoidRegression
+from robust_sgld.rng import Draws, draws
+from robust_sgld.samplers import SGLD, DivergenceWarning, LangevinSampler, RobustSGLD
+from robust_sgld.trial import TrialResult, bands, run_trial
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DRO",
+    "SGLD",
+    "Constants",
+    "Dataset",
+    "DivergenceWarning",
+    "Draws",
+    "DualObjective",
+    "Grid",
+    "InvalidInput",
+    "LangevinSampler",
+    "LossEvaluator",
+    "Problem",
+    "RobustSGLD",
+    "SigmoidRegression",
+    "TrialResult",
+    "bands",
+    "contaminated_dataset",
+    "draws",
+    "ess_bulk",
+    "ess_mean",
+    "first_hit",
+    "in_band",
+    "iota",
+    "iota_prime",
+    "minimise_risk",
+    "paper_dataset",
+    "r_hat",
+    "run_trial",
+    "split",
+    "test_losses",
+]

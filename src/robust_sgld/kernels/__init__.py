@@ -1,0 +1,1 @@
+"""Compiled inner loops (numba). Nothing here checks its input: the callers have."""

@@ -1,0 +1,332 @@
+"""A trial: R independent runs of one sampler on one data set, and what they say."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from robust_sgld.checks import InvalidInput, integer, positive
+from robust_sgld.data import Dataset
+from robust_sgld.diagnostics import ess_bulk, r_hat
+from robust_sgld.dro import iota, split
+from robust_sgld.losses import LossEvaluator, minimise_risk
+from robust_sgld.rng import draws
+from robust_sgld.samplers import LangevinSampler, RobustSGLD
+from robust_sgld.samplers.base import diverged_at
+
+Progress = Callable[[int, int], None]
+"""Called as progress(finished runs, all runs), in the calling thread."""
+
+OBJECTIVE_POINTS = 100
+"""About how many updates of a run the dual objective is evaluated at."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is the same for every run of a trial, and decides its numbers."""
+
+    theta0: np.ndarray
+    """(state_dim,)"""
+    n_iter: int
+    seed: int
+    axis: np.ndarray
+    """(T,) the updates that are kept, counted from 1"""
+    objective_axis: np.ndarray
+    """(T',) the updates, among them, at which the objective is evaluated"""
+    reference: float
+    tolerance: float
+
+
+@dataclass(frozen=True, eq=False)
+class TrialResult:
+    """Arrays over runs (R), kept updates (T) and kept updates with an objective (T'). NaN where there is nothing.
+
+    `n_es` is 0 for a run that never entered the band, `diverged_at` is 0 for a run that stayed finite.
+    """
+
+    sampler: str
+    engine: str
+    n_iter: int
+    seed: int
+    reference: float
+    """the test loss that the band is around"""
+    tolerance: float
+    theta_star: np.ndarray
+    """(d,) NaN where it is not known"""
+    clean_minimiser: np.ndarray
+    """(d,) the minimiser of the test risk"""
+    clean_minimum: float
+    """the test risk there: the smallest test loss that any θ can have"""
+    wall_seconds: float
+    """of the whole trial, all workers together"""
+    workers: int
+    runs: np.ndarray
+    """(R,) run numbers"""
+    axis: np.ndarray
+    objective_axis: np.ndarray
+    states: np.ndarray
+    """(R, T, state_dim)"""
+    losses: np.ndarray
+    """(R, T)"""
+    objective: np.ndarray
+    """(R, T'), v^{δ,ℓ,j}; no columns for a sampler without a dual"""
+    n_es: np.ndarray
+    loss_at_n_es: np.ndarray
+    closest_loss: np.ndarray
+    smallest_loss: np.ndarray
+    final_loss: np.ndarray
+    inside_after_hit: np.ndarray
+    """(R,) share of the updates after n_es inside the band"""
+    seconds: np.ndarray
+    """(R,) processor time of the sampling alone, on one core"""
+    loss_seconds: np.ndarray
+    """(R,) processor time of losses and objective"""
+    diverged_at: np.ndarray
+
+    @property
+    def reached(self) -> np.ndarray:
+        """(R,) whether a run entered the band."""
+        return self.n_es > 0
+
+    @property
+    def theta(self) -> np.ndarray:
+        """(R, T, d)"""
+        return self.states[..., : len(self.clean_minimiser)]
+
+    @property
+    def iota_alpha(self) -> np.ndarray:
+        """(R, T) ι(α), the dual variable 𝔞; no columns for a sampler without α."""
+        if self.states.shape[-1] == len(self.clean_minimiser):
+            return np.empty((len(self.runs), 0))
+        return iota(split(self.states)[1])
+
+    def headline(self) -> dict[str, float]:
+        """The numbers that a list of trials is compared by."""
+        final = self.theta[:, -1]
+        late = self.theta[:, self.axis > self.n_iter / 2]
+        numbers = {
+            "n_es": float(self.n_es.max()) if self.reached.all() else math.nan,
+            "n_es_median": float(np.median(self.n_es[self.reached])) if self.reached.any() else math.nan,
+            "reached_fraction": float(self.reached.mean()),
+            "missed": float((~self.reached).sum()),
+            "diverged": float((self.diverged_at > 0).sum()),
+            "final_mse_mean": _mean(self.final_loss),
+            "final_mse_std": _std(self.final_loss),
+            "smallest_mse_mean": _mean(self.smallest_loss),
+            "inside_after_hit": _mean(self.inside_after_hit),
+            "seconds_per_run": float(self.seconds.mean()),
+            "loss_seconds_per_run": float(self.loss_seconds.mean()),
+            "wall_seconds": self.wall_seconds,
+            "distance_to_theta_star": _mean(np.linalg.norm(final - self.theta_star, axis=1)),
+            "distance_to_clean_minimiser": _mean(np.linalg.norm(final - self.clean_minimiser, axis=1)),
+            "reference_mse": self.reference,
+            "clean_minimum_mse": self.clean_minimum,
+        }
+        if self.iota_alpha.size:
+            numbers["final_iota"] = _mean(self.iota_alpha[:, -1])
+            numbers["final_objective"] = _mean(self.objective[:, -1])
+        if late.shape[1] >= 4 and np.isfinite(late).all():
+            numbers["r_hat_max"] = max(r_hat(late[..., i]) for i in range(late.shape[-1]))
+            numbers["ess_bulk_min"] = min(ess_bulk(late[..., i]) for i in range(late.shape[-1]))
+        return numbers
+
+    def save(self, path: Path) -> None:
+        """Everything, as an npz without pickle."""
+        np.savez_compressed(path, **{f.name: np.asarray(getattr(self, f.name)) for f in fields(self)})  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: Path) -> TrialResult:
+        """What `save` wrote; refuses anything else."""
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                values = {f.name: stored[f.name] for f in fields(cls)}
+        except (OSError, KeyError, ValueError) as error:
+            raise InvalidInput(f"{path} is not a stored trial: {error}.") from None
+        return cls(**{name: value.item() if value.ndim == 0 else value for name, value in values.items()})
+
+
+def bands(paths: np.ndarray) -> dict[str, np.ndarray]:
+    """Mean, median and 5–95 % over the runs (axis 0) of paths (R, T); runs that diverged are left out where they are NaN."""
+    if not np.isfinite(paths).any(axis=0).all():
+        paths = np.where(np.isfinite(paths).any(axis=0), paths, np.inf)
+    low, median, high = np.nanquantile(paths, [0.05, 0.5, 0.95], axis=0)
+    return {"mean": np.nanmean(paths, axis=0), "median": median, "q05": low, "q95": high}
+
+
+def thinned_axis(n_iter: int, thin: int) -> np.ndarray:
+    """Every `thin`-th update, the last one, and early ones in geometric steps, because that is where paths fall."""
+    regular = np.arange(thin, n_iter + 1, thin)
+    early = np.unique(np.geomspace(1, max(thin, 1), 12).astype(int))
+    return np.unique(np.concatenate([early[early <= n_iter], regular, [n_iter]]))
+
+
+def plan_trial(
+    sampler: LangevinSampler,
+    data: Dataset,
+    *,
+    n_iter: int,
+    theta0: float | Sequence[float],
+    seed: int,
+    thin: int,
+    tolerance: float,
+    reference: float | None = None,
+) -> tuple[Plan, np.ndarray]:
+    """Checks everything, before any work; returns the plan and the minimiser of the test risk."""
+    sampler.check_data(f"{data.name} train", data.train)
+    n_iter, thin = integer("n_iter", n_iter, least=1), integer("thin", thin, least=1)
+    integer("seed", seed, least=0)
+    start = sampler.initial_state(theta0)
+    problem = sampler.problem
+    if data.theta_star is not None and len(data.theta_star) != problem.n_params:
+        raise InvalidInput(
+            f"{problem!r} has {problem.n_params} parameters and the data's theta_star {len(data.theta_star)}."
+        )
+    evaluator = LossEvaluator(problem, data.test)
+    guess = data.theta_star if data.theta_star is not None else np.zeros(problem.n_params)
+    minimiser = minimise_risk(problem, data.test, guess)
+    if reference is None:
+        at = data.theta_star if data.theta_star is not None else minimiser
+        reference = float(evaluator.losses(at[None])[0])
+    axis = thinned_axis(n_iter, thin)
+    wanted = np.concatenate([axis[axis <= thin], np.linspace(1, n_iter, OBJECTIVE_POINTS)])
+    objective_axis = np.unique(axis[np.searchsorted(axis, wanted)])
+    plan = Plan(
+        start, n_iter, seed, axis, objective_axis, positive("reference", reference), positive("tolerance", tolerance)
+    )
+    return plan, minimiser
+
+
+def run_block(sampler: LangevinSampler, data: Dataset, plan: Plan, numbers: Sequence[int]) -> dict[str, np.ndarray]:
+    """Some runs of a trial, start to end: the per-run arrays of `TrialResult` for these run numbers.
+
+    A run's full path lives only here (8·n_iter·state_dim bytes); what needs every update is computed from it.
+    """
+    began = time.thread_time()
+    stream = draws(plan.seed, numbers, plan.n_iter, len(data.train), sampler.state_dim)
+    full = sampler.advance(data.train, plan.theta0, stream.indices, stream.noise)
+    sampled = time.thread_time()
+    evaluator = LossEvaluator(sampler.problem, data.test)
+    along = [evaluator.along(sampler.theta(path), plan.reference, plan.tolerance) for path in full]
+    states = full[:, plan.axis - 1]
+    losses = np.full(states.shape[:2], np.nan)
+    finite = np.isfinite(states).all(axis=-1)
+    losses[finite] = evaluator.losses(sampler.theta(states[finite]))
+    objective = np.empty((len(full), 0))
+    if isinstance(sampler, RobustSGLD):
+        atoms, weights = sampler.dual.grid.measure(data.train)
+        at = full[:, plan.objective_axis - 1]
+        objective = np.full(at.shape[:2], np.nan)
+        finite = np.isfinite(at).all(axis=-1)
+        if finite.any():
+            objective[finite] = sampler.dual.integral(at[finite], atoms, weights)
+    measured = time.thread_time()
+    share = np.full(len(full), 1 / len(full))
+    return {
+        "runs": np.asarray(numbers),
+        "states": states,
+        "losses": losses,
+        "objective": objective,
+        "n_es": np.array([a.n_es for a in along]),
+        "loss_at_n_es": np.array([a.loss_at_n_es for a in along]),
+        "closest_loss": np.array([a.closest for a in along]),
+        "smallest_loss": np.array([a.smallest for a in along]),
+        "final_loss": np.array([a.final for a in along]),
+        "inside_after_hit": np.array([a.inside_after_hit for a in along]),
+        "seconds": (sampled - began) * share,
+        "loss_seconds": (measured - sampled) * share,
+        "diverged_at": np.array([diverged_at(path) for path in full]),
+    }
+
+
+def run_trial(
+    sampler: LangevinSampler,
+    data: Dataset,
+    *,
+    runs: int = 100,
+    n_iter: int = 25_000,
+    theta0: float | Sequence[float] = -2.0,
+    seed: int = 0,
+    thin: int = 50,
+    tolerance: float = 0.01,
+    reference: float | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> TrialResult:
+    """R runs in parallel, in bounded memory.
+
+    Parameters
+    ----------
+    theta0 : one number for every θ_i, or d or d+1 numbers; see `LangevinSampler.initial_state`
+    thin : keep every thin-th state; hitting times and extremes use every update all the same
+    tolerance : half-width of the band around the reference, as a share of it
+    reference : the test loss to reach; the loss at θ* where θ* is known, else the smallest possible test loss
+    workers : threads (compiled loops release the interpreter lock); all cores by default
+
+    The numbers do not depend on `workers`.
+    """
+    began = time.perf_counter()
+    runs = integer("runs", runs, least=1)
+    workers = os.cpu_count() or 1 if workers is None else integer("workers", workers, least=1)
+    plan, minimiser = plan_trial(
+        sampler, data, n_iter=n_iter, theta0=theta0, seed=seed, thin=thin, tolerance=tolerance, reference=reference
+    )
+    _compile(sampler, data, plan)
+    numbers = np.arange(runs)
+    blocks = np.array_split(numbers, runs if sampler.compiled else min(runs, workers))
+    finished: list[dict[str, np.ndarray]] = []
+    done = 0
+    for block in _in_parallel(sampler, data, plan, blocks, workers):
+        finished.append(block)
+        done += len(block["runs"])
+        if progress is not None:
+            progress(done, runs)
+    finished.sort(key=lambda block: int(block["runs"][0]))
+    evaluator = LossEvaluator(sampler.problem, data.test)
+    unknown = np.full(sampler.problem.n_params, np.nan)
+    return TrialResult(
+        sampler=sampler.name,
+        engine=sampler.engine_name,
+        n_iter=plan.n_iter,
+        seed=plan.seed,
+        reference=plan.reference,
+        tolerance=plan.tolerance,
+        theta_star=unknown if data.theta_star is None else data.theta_star,
+        clean_minimiser=minimiser,
+        clean_minimum=float(evaluator.losses(minimiser[None])[0]),
+        wall_seconds=time.perf_counter() - began,
+        workers=workers,
+        axis=plan.axis,
+        objective_axis=plan.objective_axis,
+        **{name: np.concatenate([block[name] for block in finished]) for name in finished[0]},
+    )
+
+
+def _in_parallel(
+    sampler: LangevinSampler, data: Dataset, plan: Plan, blocks: list[np.ndarray], workers: int
+) -> Iterator[dict[str, np.ndarray]]:
+    """Blocks as they finish, in any order."""
+    from joblib import Parallel, delayed
+
+    parallel = Parallel(n_jobs=workers, prefer="threads", return_as="generator_unordered", batch_size=1)
+    yield from parallel(delayed(run_block)(sampler, data, plan, block.tolist()) for block in blocks)
+
+
+def _compile(sampler: LangevinSampler, data: Dataset, plan: Plan) -> None:
+    """Compiles (or loads from the cache) what the runs need, so that no run's time contains it."""
+    short = Plan(plan.theta0, 2, plan.seed, np.array([1, 2]), np.array([2]), plan.reference, plan.tolerance)
+    run_block(sampler, data, short, [0])
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
+
+
+def _std(values: np.ndarray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.std(ddof=1)) if finite.size > 1 else math.nan
