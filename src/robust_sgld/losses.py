@@ -1,4 +1,4 @@
-"""Losses along a path: after every update, exactly or within a certified bound; hitting times; the minimiser of a risk."""
+"""Losses along a path, exactly or within a certified bound; hitting times; the minimiser of a risk."""
 
 from __future__ import annotations
 
@@ -28,8 +28,14 @@ test_losses.__test__ = False  # type: ignore[attr-defined]  # its name is the pa
 
 
 def first_hit(losses: np.ndarray, reference: float, tolerance: float = 0.01) -> int | None:
-    """The first update, counted from 1, with (1-tolerance)·ref < loss < (1+tolerance)·ref, strictly; None if never."""
-    inside = in_band(array("losses", losses, shape=(None,)), reference, tolerance)
+    """The first update, counted from 1, with (1-tolerance)·ref < loss < (1+tolerance)·ref, strictly; None if never.
+
+    Losses that are NaN (a run that diverged) lie outside.
+    """
+    losses = np.asarray(losses, dtype=np.float64)
+    if losses.ndim != 1:
+        raise InvalidInput(f"losses must have shape (n_iter,), those of one run, got {losses.shape}.")
+    inside = in_band(losses, reference, tolerance)
     return int(inside.argmax()) + 1 if inside.any() else None
 
 
@@ -87,12 +93,12 @@ class LossEvaluator:
 
         rows = torch.tensor(self.rows)
         block = max(1, TORCH_BLOCK // (self.rows.size + len(rows) * self.problem.n_params))
+        result = np.empty(len(theta))
         with torch.no_grad():
-            parts = [
-                self.problem.U(torch.tensor(theta[i : i + block])[:, None, :], rows).mean(1).numpy()
-                for i in range(0, len(theta), block)
-            ]
-        return np.concatenate(parts)
+            for i in range(0, len(theta), block):
+                u = self.problem.U(torch.tensor(theta[i : i + block])[:, None, :], rows)
+                result[i : i + block] = u.numpy().mean(axis=1)  # torch's order of summation depends on the block
+        return result
 
     def certified(self, theta: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
         """Losses at every row of theta (n, d) and radii: the true loss lies within loss ± radius."""
@@ -128,8 +134,8 @@ class LossEvaluator:
     def along(self, theta: np.ndarray, reference: float, tolerance: float = 0.01) -> PathLosses:
         """Hitting time, extremes and time in the band of a path (n, d).
 
-        Every update gets a certified interval; those whose interval does not settle a question are evaluated in full. So the
-        answers are those of evaluating every update.
+        Every update gets a certified interval; those whose interval does not settle a question are evaluated in full.
+        So the answers are those of evaluating every update.
         """
         low, high = band(reference, tolerance)
         n = len(theta)
@@ -140,6 +146,8 @@ class LossEvaluator:
         if n == 0:
             return PathLosses(0, math.nan, math.nan, math.nan, math.nan, math.nan, 0)
         loss, radius = self.certified(theta, tolerance=1e-4 * reference)
+        beyond = ~np.isfinite(loss)  # a state so large that its loss is not a number lies outside every band
+        loss[beyond], radius[beyond] = np.inf, 0.0
         known = radius == 0
         evaluated = n if known.all() else 0
 
@@ -160,18 +168,21 @@ class LossEvaluator:
         hit = int(inside.argmax()) if inside.any() else -1
         settle(np.isin(np.arange(n), [hit, n - 1]) if hit >= 0 else np.arange(n) == n - 1)
         after = inside[hit + 1 :]
-        diverged = not finite.all()
         # the extremes were settled above: only evaluated updates can hold them
         exact = np.flatnonzero(known)
         return PathLosses(
             n_es=hit + 1,
             loss_at_n_es=float(loss[hit]) if hit >= 0 else math.nan,
-            closest=float(loss[exact[np.abs(loss[exact] - reference).argmin()]]),
-            smallest=float(loss[exact].min()),
-            final=math.nan if diverged else float(loss[-1]),
+            closest=_finite(loss[exact[np.abs(loss[exact] - reference).argmin()]]),
+            smallest=_finite(loss[exact].min()),
+            final=_finite(loss[-1]) if finite.all() else math.nan,
             inside_after_hit=float(after.mean()) if hit >= 0 and after.size else math.nan,
             evaluated=evaluated,
         )
+
+
+def _finite(loss: float) -> float:
+    return float(loss) if math.isfinite(loss) else math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +226,7 @@ class _Taylor:
 
 
 def minimise_risk(problem: Problem, rows: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """argmin_θ of the mean of U(θ, ·) over the rows, by L-BFGS from `start`: what perfect training on them would give."""
+    """argmin_θ of the mean of U(θ, ·) over the rows, by L-BFGS from `start`: what perfect training would give."""
     from scipy.optimize import minimize
 
     evaluator = LossEvaluator(problem, rows)

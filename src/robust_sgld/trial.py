@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -18,7 +19,7 @@ from robust_sgld.dro import iota, split
 from robust_sgld.losses import LossEvaluator, minimise_risk
 from robust_sgld.rng import draws
 from robust_sgld.samplers import LangevinSampler, RobustSGLD
-from robust_sgld.samplers.base import diverged_at
+from robust_sgld.samplers.base import diverged_at, warn_diverged
 
 Progress = Callable[[int, int], None]
 """Called as progress(finished runs, all runs), in the calling thread."""
@@ -138,7 +139,9 @@ class TrialResult:
 
     def save(self, path: Path) -> None:
         """Everything, as an npz without pickle."""
-        np.savez_compressed(path, **{f.name: np.asarray(getattr(self, f.name)) for f in fields(self)})  # type: ignore[arg-type]
+        arrays = {f.name: np.asarray(getattr(self, f.name)) for f in fields(self)}
+        with open(path, "wb") as file:  # a file, because savez would add a suffix to a name without one
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: Path) -> TrialResult:
@@ -146,17 +149,24 @@ class TrialResult:
         try:
             with np.load(path, allow_pickle=False) as stored:
                 values = {f.name: stored[f.name] for f in fields(cls)}
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise InvalidInput(f"{path} is not a stored trial: {error}.") from None
         return cls(**{name: value.item() if value.ndim == 0 else value for name, value in values.items()})
 
 
 def bands(paths: np.ndarray) -> dict[str, np.ndarray]:
-    """Mean, median and 5–95 % over the runs (axis 0) of paths (R, T); runs that diverged are left out where they are NaN."""
-    if not np.isfinite(paths).any(axis=0).all():
-        paths = np.where(np.isfinite(paths).any(axis=0), paths, np.inf)
-    low, median, high = np.nanquantile(paths, [0.05, 0.5, 0.95], axis=0)
-    return {"mean": np.nanmean(paths, axis=0), "median": median, "q05": low, "q95": high}
+    """Mean, median and 5–95 % over the runs (axis 0) of paths (R, T), each (T,).
+
+    A run is left out where it is not finite; where none is finite, all four are NaN.
+    """
+    alive = np.isfinite(paths)
+    known = alive.any(axis=0)
+    result = {name: np.full(paths.shape[1:], np.nan) for name in ("mean", "median", "q05", "q95")}
+    kept = np.where(alive, paths, np.nan)[:, known]
+    result["mean"][known] = np.nanmean(kept, axis=0)
+    for name, quantile in (("q05", 0.05), ("median", 0.5), ("q95", 0.95)):
+        result[name][known] = np.nanquantile(kept, quantile, axis=0)
+    return result
 
 
 def thinned_axis(n_iter: int, thin: int) -> np.ndarray:
@@ -178,9 +188,9 @@ def plan_trial(
     reference: float | None = None,
 ) -> tuple[Plan, np.ndarray]:
     """Checks everything, before any work; returns the plan and the minimiser of the test risk."""
-    sampler.check_data(f"{data.name} train", data.train)
+    sampler.check_data(f"{data.name} train", data.train, data.columns)
     n_iter, thin = integer("n_iter", n_iter, least=1), integer("thin", thin, least=1)
-    integer("seed", seed, least=0)
+    seed = integer("seed", seed, least=0)
     start = sampler.initial_state(theta0)
     problem = sampler.problem
     if data.theta_star is not None and len(data.theta_star) != problem.n_params:
@@ -287,6 +297,8 @@ def run_trial(
         if progress is not None:
             progress(done, runs)
     finished.sort(key=lambda block: int(block["runs"][0]))
+    for block in finished:
+        warn_diverged(block["runs"], block["diverged_at"], plan.n_iter)
     evaluator = LossEvaluator(sampler.problem, data.test)
     unknown = np.full(sampler.problem.n_params, np.nan)
     return TrialResult(

@@ -1,7 +1,7 @@
 """The Langevin recursion, apart from the gradient that it follows.
 
-A sampler is an update rule (eqn:sgld, written once in `kernels.elementary.langevin_update`) and a stochastic gradient. A new one
-gives its state's dimension, its gradient and, where there is one, a compiled loop.
+A sampler is an update rule (eqn:sgld, written once in `kernels.elementary.langevin_update`) and a stochastic gradient.
+A new one gives its state's dimension, its gradient and, where there is one, a compiled loop.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -56,8 +56,8 @@ class LangevinSampler(ABC):
     def gradient(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
         """H at B states and B data points, (B, state_dim)."""
 
-    def check_data(self, name: str, x: np.ndarray) -> np.ndarray:
-        """Data rows that this sampler can use."""
+    def check_data(self, name: str, x: np.ndarray, columns: tuple[str, ...] | None = None) -> np.ndarray:
+        """Data rows that this sampler can use; `columns` are their names for an error message."""
         return array(name, x, shape=(None, self.problem.dim))
 
     @property
@@ -97,9 +97,7 @@ class LangevinSampler(ABC):
             raise InvalidInput(f"indices must lie in 0 … {len(train) - 1}, the rows of train, and not be empty.")
         noise = array("noise", noise, shape=(*indices.shape, self.state_dim))
         states = self.advance(train, theta0, indices.astype(np.int64), noise)
-        for run in np.flatnonzero(~np.isfinite(states[:, -1]).all(axis=1)):
-            step = diverged_at(states[run])
-            warnings.warn(f"run {run} diverged at update {step} of {states.shape[1]}.", DivergenceWarning, stacklevel=2)
+        warn_diverged(range(len(states)), [diverged_at(path) for path in states], states.shape[1])
         return states
 
     def advance(self, train: np.ndarray, theta0: np.ndarray, indices: np.ndarray, noise: np.ndarray) -> np.ndarray:
@@ -113,9 +111,9 @@ class LangevinSampler(ABC):
         A sampler without α takes the θ_0 of d+1 numbers, so that one setting serves all samplers.
         """
         d = self.problem.n_params
-        given = np.atleast_1d(np.asarray(theta0, dtype=np.float64))
+        given = array("theta0", np.atleast_1d(theta0), shape=(None,))
         theta = np.full(d, given[0]) if given.size == 1 else given
-        if theta.ndim != 1 or len(theta) not in (d, d + 1):
+        if len(theta) not in (d, d + 1):
             raise InvalidInput(f"theta0 must be one number, {d} numbers, or {d + 1} with alpha, got {given.size}.")
         return array("theta0", np.append(theta, 0.0)[: d + 1][: self.state_dim], shape=(self.state_dim,))
 
@@ -125,8 +123,9 @@ class LangevinSampler(ABC):
         state = np.tile(theta0, (runs, 1))
         alive = np.arange(runs)
         for n in range(n_iter):
-            gradient = self.gradient(state, train[indices[alive, n]])
-            state = langevin_update(state, gradient, noise[alive, n], self.step_size, self.noise_scale)
+            with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges is dealt with below
+                gradient = self.gradient(state, train[indices[alive, n]])
+                state = langevin_update(state, gradient, noise[alive, n], self.step_size, self.noise_scale)
             finite = np.isfinite(state).all(axis=1)
             if not finite.all():
                 alive, state = alive[finite], state[finite]
@@ -134,6 +133,13 @@ class LangevinSampler(ABC):
                     break
             states[alive, n] = state
         return states
+
+
+def warn_diverged(runs: Iterable[int], steps: Iterable[int], n_iter: int) -> None:
+    """A `DivergenceWarning` for every run whose step of `diverged_at` is not 0."""
+    for run, step in zip(runs, steps, strict=True):
+        if step:
+            warnings.warn(f"run {run} diverged at update {step} of {n_iter}.", DivergenceWarning, stacklevel=3)
 
 
 def diverged_at(states: np.ndarray) -> int:

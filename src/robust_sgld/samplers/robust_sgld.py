@@ -40,8 +40,8 @@ class RobustSGLD(LangevinSampler):
     def theta(self, states: np.ndarray) -> np.ndarray:
         return split(states)[0]
 
-    def check_data(self, name: str, x: np.ndarray) -> np.ndarray:
-        return self.dual.grid.check_inside(name, x)
+    def check_data(self, name: str, x: np.ndarray, columns: tuple[str, ...] | None = None) -> np.ndarray:
+        return self.dual.grid.check_inside(name, x, columns)
 
     def gradient(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
         return self.dual.gradient(states, x)

@@ -1,0 +1,97 @@
+# Everything runs in .venv, which the first target that needs it makes. `make help` lists the targets.
+
+PYTHON ?= python3
+ARGS ?=                                  # overrides for the stages, e.g. make sweep ARGS="trial.runs=10"
+ROOT ?= $(CURDIR)
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+READY := $(VENV)/.ready
+OUT := $(ROOT)/outputs
+STAMPS := $(OUT)/.stamps
+DATA := $(STAMPS)/data
+SWEEP := $(STAMPS)/sweep
+REPORT := $(OUT)/report/index.html
+SETTINGS := $(STAMPS)/settings
+
+CONF := $(shell find conf -name '*.yaml')
+CORE := $(shell find src pipelines -name '*.py' -not -path '*/report/*' -not -name report.py -not -name ui.py)
+DRAWING := $(shell find src/robust_sgld/report pipelines/report.py -type f -not -path '*/__pycache__/*')
+
+.DEFAULT_GOAL := help
+.PHONY: help setup data train sweep report reproduce smoke ui rerun bench test lint types format check lock clean FORCE
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  %-10s %s\n", $$1, $$2}'
+
+setup: $(READY) ## make .venv with the pinned versions
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# The overrides are a dependency too: other ARGS, another run.
+$(SETTINGS): FORCE
+	@mkdir -p $(STAMPS)
+	@echo '$(strip $(ARGS))' | cmp -s - $@ || echo '$(strip $(ARGS))' > $@
+
+data: $(DATA) ## make the data set
+$(DATA): $(CONF) src/robust_sgld/data.py $(SETTINGS) | $(READY)
+	$(RUN) -m pipelines.data root=$(ROOT) $(ARGS)
+	@touch $@
+
+train: $(DATA) ## one trial: make train ARGS="sampler=sgld"
+	$(RUN) -m pipelines.train root=$(ROOT) $(ARGS)
+
+sweep: $(SWEEP) ## the paper's six η2 and vanilla SGLD, 100 runs each
+$(SWEEP): $(DATA) $(CONF) $(CORE) $(SETTINGS) | $(READY)
+	$(RUN) -m pipelines.train root=$(ROOT) +experiment=table2 $(ARGS)
+	@touch $@
+
+report: $(REPORT) ## tables, figures and outputs/report/index.html
+$(REPORT): $(SWEEP) $(DRAWING) | $(READY)
+	$(RUN) -m pipelines.report root=$(ROOT) $(ARGS)
+
+reproduce: $(REPORT) ## data, sweep and report: the paper's Table 2 and Figures 1 and 2
+	@echo "The report is $(REPORT)"
+
+smoke: ## the same chain in under a minute, under outputs/smoke
+	@$(MAKE) --no-print-directory reproduce ROOT=$(CURDIR)/outputs/smoke ARGS=trial=smoke
+
+ui: $(READY) ## compare the trials in MLflow, on 127.0.0.1
+	$(RUN) -m pipelines.ui root=$(ROOT) $(ARGS)
+
+rerun: $(READY) ## run a recorded trial again: make rerun ID=<MLflow run id>
+	$(RUN) -m pipelines.rerun run_id=$(ID) root=$(ROOT) $(ARGS)
+
+bench: $(READY) ## speed and memory, as ratios, to outputs/bench.json
+	$(RUN) -m benchmarks
+
+test: $(READY) ## all tests
+	$(RUN) -m pytest
+
+lint: $(READY) ## ruff: rules and format
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+
+types: $(READY) ## mypy
+	$(RUN) -m mypy
+
+format: $(READY) ## let ruff mend what it can
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+check: lint types test ## lint, types and tests, as CI runs them
+
+lock: $(READY) ## pin the versions of today into constraints.txt
+	$(RUN) -m pip install --quiet pip-tools
+	$(RUN) -m piptools compile --quiet --upgrade --all-extras --strip-extras --no-header --no-annotate \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file $(VENV)/constraints.txt pyproject.toml
+	@{ head -n 1 constraints.txt; sed -e '/^#/d' -e '/^$$/d' -e 's/+cpu//' $(VENV)/constraints.txt; } > $(VENV)/locked
+	@mv $(VENV)/locked constraints.txt
+
+clean: ## remove outputs, caches and .venv; the tracking store in mlruns/ stays
+	rm -rf outputs $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Thin stages around the library: the only importers of Hydra."""

@@ -1,0 +1,241 @@
+"""From a composed config to checked objects: the only place that knows what the yaml keys mean."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import inspect
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+import robust_sgld as rs
+from robust_sgld.checks import InvalidInput, integer, positive
+
+PROJECT_ROOT = Path(__file__).resolve().parents[1]
+CONFIG_DIR = PROJECT_ROOT / "conf"
+
+GROUPS = ("data", "problem", "dro", "sampler", "trial", "tracking")
+TOP_LEVEL = ("eta2", "seed", "force", "experiment", "root")
+TRIAL_KEYS = ("runs", "n_iter", "thin", "tolerance", "workers")
+TRACKING_KEYS = ("uri", "artifacts", "experiment", "children")
+CHILDREN = ("headline", "curves", "none")
+ALLOWED_TARGETS = ("robust_sgld.",)
+"""`_target_` names something below one of these packages, and nothing else is imported."""
+
+
+@functools.cache
+def register_resolvers() -> None:
+    """${project_root:} and ${unique:}, which keeps jobs of the same second apart."""
+    OmegaConf.register_new_resolver("project_root", lambda: str(PROJECT_ROOT))
+    OmegaConf.register_new_resolver("unique", lambda: uuid.uuid4().hex[:6], use_cache=True)
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """Where a trial is recorded; `uri` None is nowhere."""
+
+    uri: str | None
+    artifacts: Path | None
+    experiment: str
+    children: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A config that has passed every check which needs no data."""
+
+    resolved: dict[str, Any]
+    root: Path
+    seed: int
+    force: bool
+    experiment: str
+    trial: dict[str, Any]
+    tracking: Tracking
+
+    @classmethod
+    def of(cls, cfg: DictConfig) -> Settings:
+        """Types, ranges and unknown keys of the whole config, one sentence for the first thing that is wrong."""
+        resolved = _resolve(cfg)
+        _known("the config", resolved, (*GROUPS, *TOP_LEVEL))
+        for group in GROUPS:
+            if not isinstance(resolved.get(group), dict):
+                raise InvalidInput(f"{group} must be chosen: {group}={' or '.join(choices(group))}.")
+        _known("trial", resolved["trial"], TRIAL_KEYS)
+        _known("tracking", resolved["tracking"], TRACKING_KEYS)
+        trial = dict(resolved["trial"])
+        for key in ("runs", "n_iter", "thin"):
+            trial[key] = integer(f"trial.{key}", trial[key], least=1)
+        trial["tolerance"] = positive("trial.tolerance", trial["tolerance"])
+        if trial["workers"] is not None:
+            trial["workers"] = integer("trial.workers", trial["workers"], least=1)
+        tracking = resolved["tracking"]
+        if tracking["children"] not in CHILDREN:
+            raise InvalidInput(f"tracking.children must be one of {', '.join(CHILDREN)}, got {tracking['children']!r}.")
+        if not isinstance(resolved["force"], bool):
+            raise InvalidInput(f"force must be true or false, got {resolved['force']!r}.")
+        positive("eta2", resolved["eta2"])
+        for group in ("data", "problem", "dro", "sampler"):
+            _check_keys(group, resolved[group])
+        return cls(
+            resolved=resolved,
+            root=Path(resolved["root"]).expanduser().resolve(),
+            seed=integer("seed", resolved["seed"], least=0),
+            force=resolved["force"],
+            experiment=str(resolved["experiment"]),
+            trial=trial,
+            tracking=Tracking(
+                uri=tracking["uri"],
+                artifacts=Path(tracking["artifacts"]) if tracking["artifacts"] else None,
+                experiment=str(tracking["experiment"]),
+                children=tracking["children"],
+            ),
+        )
+
+    @property
+    def uses_dro(self) -> bool:
+        """Whether the sampler takes a DRO at all; vanilla SGLD does not."""
+        return "dro" in _parameters(_target("sampler", self.resolved["sampler"]))
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What decides the numbers of a trial, and nothing else (not the workers, not where it is recorded)."""
+        kept = ["data", "problem", "sampler", *(["dro"] if self.uses_dro else [])]
+        trial = {k: v for k, v in self.trial.items() if k != "workers"}
+        return {**{g: self.resolved[g] for g in kept}, "trial": trial, "seed": self.seed, "version": rs.__version__}
+
+    @property
+    def config_hash(self) -> str:
+        """Two configs with the same hash give the same numbers."""
+        return stable_hash(self.identity)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Flat and comparable, as MLflow lists them; eta2 at the top, as it is typed."""
+        named = {"eta2": self.resolved["eta2"], "seed": self.seed} if self.uses_dro else {"seed": self.seed}
+        flat = flatten({k: v for k, v in self.identity.items() if k not in ("seed", "version")})
+        flat = {key.replace("_target_", "name"): value for key, value in flat.items() if key != "dro._target_"}
+        return named | {k: str(v).rsplit(".", 1)[-1] if k.endswith(".name") else v for k, v in flat.items()}
+
+    def make_data(self) -> rs.Dataset:
+        """The data set: from outputs/data where the data stage has put it, else made and put there."""
+        path = self.data_path
+        if path.exists():
+            return rs.Dataset.load(path)
+        data = _call("data", self.resolved["data"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{uuid.uuid4().hex}.npz")
+        data.save(temporary)
+        temporary.replace(path)
+        return data
+
+    @property
+    def data_path(self) -> Path:
+        """Where the data set of this config lives."""
+        return self.root / "outputs" / "data" / f"{stable_hash(self.resolved['data'])}.npz"
+
+    def make_sampler(self, data: rs.Dataset) -> rs.LangevinSampler:
+        """The sampler, on its problem and, where it takes one, its DRO."""
+        problem = _call("problem", self.resolved["problem"], dim=data.dim)
+        settings = {k: v for k, v in self.resolved["sampler"].items() if k != "theta0"}
+        extra = {"dro": _call("dro", self.resolved["dro"])} if self.uses_dro else {}
+        return _call("sampler", settings, problem=problem, **extra)
+
+    @property
+    def theta0(self) -> Any:
+        """The start, as `LangevinSampler.initial_state` takes it."""
+        return self.resolved["sampler"]["theta0"]
+
+
+def choices(group: str) -> list[str]:
+    """The names that can be typed for a group."""
+    return sorted(path.stem for path in (CONFIG_DIR / group).glob("*.yaml"))
+
+
+def stable_hash(value: Any) -> str:
+    """12 hexadecimal digits of a nested value; 1 and 1.0 are the same number."""
+    return hashlib.sha256(json.dumps(_canonical(value), sort_keys=True).encode()).hexdigest()[:12]
+
+
+def flatten(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """{"a": {"b": 1}} to {"a.b": 1}."""
+    flat: dict[str, Any] = {}
+    for key, value in nested.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _canonical(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _canonical(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_canonical(v) for v in value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return repr(float(value))
+    return value
+
+
+def _resolve(cfg: DictConfig) -> dict[str, Any]:
+    try:
+        resolved = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        key = getattr(error, "full_key", None) or "a key"
+        if "Missing mandatory value" in str(error):
+            raise InvalidInput(f"{key} must be given on the command line: {key}=…") from None
+        raise InvalidInput(f"{key}: {str(error).splitlines()[0]}") from None
+    assert isinstance(resolved, dict)
+    return {str(k): v for k, v in resolved.items()}
+
+
+def _known(where: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    unknown = [key for key in given if key not in known]
+    if unknown:
+        raise InvalidInput(f"{where} has an unknown key {unknown[0]!r}; known are {', '.join(known)}.")
+    missing = [key for key in known if key not in given]
+    if missing:
+        raise InvalidInput(f"{where} lacks the key {missing[0]!r}.")
+
+
+def _target(group: str, node: Mapping[str, Any]) -> Callable[..., Any]:
+    path = node.get("_target_")
+    if not isinstance(path, str) or not path.startswith(ALLOWED_TARGETS):
+        allowed = " or ".join(ALLOWED_TARGETS)
+        raise InvalidInput(f"{group}._target_ must name something below {allowed}, got {path!r}.")
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        raise InvalidInput(f"{group}._target_ names {path!r}, which does not exist.") from None
+
+
+def _parameters(target: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(target).parameters)
+
+
+def _check_keys(group: str, node: Mapping[str, Any]) -> None:
+    """Every key of a node is an argument of its target (a sampler's theta0 belongs to the trial)."""
+    known = [*_parameters(_target(group, node)), *(["theta0"] if group == "sampler" else [])]
+    for key in node:
+        if key != "_target_" and key not in known:
+            listed = ", ".join(k for k in known if k not in ("problem", "dro"))
+            raise InvalidInput(f"{group}.{key} is not a key of {node['_target_']}; it takes {listed}.")
+
+
+def _call(group: str, node: Mapping[str, Any], **extra: Any) -> Any:
+    target = _target(group, node)
+    arguments = {k: v for k, v in node.items() if k != "_target_"}
+    arguments |= {k: v for k, v in extra.items() if k in _parameters(target)}
+    try:
+        return target(**arguments)
+    except InvalidInput as error:
+        raise InvalidInput(f"{group}: {error}") from None

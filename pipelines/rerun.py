@@ -1,0 +1,59 @@
+"""Runs a recorded trial again from its MLflow run id, and says whether the numbers are the same.
+
+python -m pipelines.rerun run_id=<MLflow run id> [tracking=… tracking.uri=… root=… trial.workers=…]
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import numpy as np
+import yaml
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from pipelines.config import Settings
+from pipelines.stage import run_stage
+from pipelines.train import open_store, train
+from robust_sgld.checks import InvalidInput
+
+log = logging.getLogger(__name__)
+
+REPEATED = ("data", "problem", "dro", "sampler", "trial", "eta2", "seed", "experiment")
+"""What is taken from the recorded config; where things are written comes from the command."""
+COMPARED = ("states", "losses", "objective", "n_es", "loss_at_n_es", "final_loss")
+
+
+def rerun(cfg: DictConfig) -> bool:
+    """The same trial once more, as a run of its own; True if every number is identical to the recorded one."""
+    run_id = str(cfg.run_id)
+    with open_dict(cfg):
+        del cfg["run_id"]
+    store = open_store(Settings.of(cfg))
+    if store is None:
+        raise InvalidInput("rerun needs a tracking store to find the run in; tracking=off has none.")
+    recorded = store.trial(run_id)
+    try:
+        config = yaml.safe_load(recorded.config_text())
+        again = OmegaConf.merge(cfg, {key: config[key] for key in REPEATED}, {"force": True})
+    except (yaml.YAMLError, KeyError, TypeError):
+        raise InvalidInput(f"run {run_id} has no config that can be run again.") from None
+    assert isinstance(again, DictConfig)
+    train(again)
+    settings = Settings.of(again)
+    newest = store.complete(settings.config_hash, settings.make_data().digest)
+    if newest is None or newest.run_id == run_id:
+        raise InvalidInput(
+            f"run {run_id} was made from other data or another version of this package: nothing to compare."
+        )
+    old, new = recorded.result(), newest.result()
+    different = [key for key in COMPARED if not np.array_equal(getattr(old, key), getattr(new, key), equal_nan=True)]
+    if different:
+        log.warning("run %s is not reproduced by %s: %s differ.", run_id, newest.run_id, ", ".join(different))
+    else:
+        log.info("run %s is reproduced exactly by run %s.", run_id, newest.run_id)
+    return not different
+
+
+if __name__ == "__main__":
+    sys.exit(run_stage(rerun, config_name="rerun"))

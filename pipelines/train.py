@@ -1,0 +1,158 @@
+"""Stage `train`: one trial, sampled and tracked. `python -m pipelines.train --help` lists the groups and overrides."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+import robust_sgld as rs
+from pipelines.config import PROJECT_ROOT, Settings
+from pipelines.progress import progress
+from pipelines.stage import run_stage
+from robust_sgld.report.style import trial_color
+from robust_sgld.tracking import Store, TrialRecord, TrialRecorder
+
+log = logging.getLogger(__name__)
+
+_done_in_this_sweep: dict[str, float] = {}
+
+
+def train(cfg: DictConfig) -> float:
+    """Runs (or finds complete) the trial of the config; returns its mean final test loss, for a sweeper to minimise."""
+    settings = Settings.of(cfg)
+    data = settings.make_data()
+    sampler = settings.make_sampler(data)
+    name = run_name(settings, sampler)
+    if not settings.uses_dro and _swept("eta2"):
+        log.info("eta2 does nothing for sampler=%s: every value of it is the same trial.", sampler.name)
+    store = open_store(settings)
+    if not settings.force:
+        found = _already(settings, data, store, name)
+        if found is not None:
+            return found
+    config_text = OmegaConf.to_yaml(OmegaConf.create(settings.resolved))
+    folder = _run_folder()
+    if folder is not None:
+        (folder / "config.yaml").write_text(config_text)
+    if store is None:
+        result = _sample(settings, data, sampler, name)
+        if folder is not None:
+            result.save(folder / "trial.npz")
+            log.info("not tracked; the trial is in %s", folder / "trial.npz")
+    else:
+        record = TrialRecord(
+            name=name,
+            params=settings.params,
+            tags={
+                "sampler": sampler.name,
+                "engine": sampler.engine_name,
+                "experiment": settings.experiment,
+                "config_hash": settings.config_hash,
+                **git_facts(),
+            },
+            config_text=config_text,
+            children=settings.tracking.children,
+            color=trial_color(sampler.name, settings.resolved["eta2"] if settings.uses_dro else None),
+        )
+        with TrialRecorder(store, record, data) as recorder:
+            result = _sample(settings, data, sampler, name)
+            recorder.log(result, sampler)
+        log.info("recorded as MLflow run %s", recorder.run_id)
+    headline = result.headline()
+    _say(name, headline, settings)
+    _done_in_this_sweep[settings.config_hash] = headline["final_mse_mean"]
+    return headline["final_mse_mean"]
+
+
+def open_store(settings: Settings) -> Store | None:
+    """The tracking store of the config, or None for tracking=off."""
+    tracking = settings.tracking
+    return None if tracking.uri is None else Store(tracking.uri, tracking.experiment, tracking.artifacts)
+
+
+def run_name(settings: Settings, sampler: rs.LangevinSampler) -> str:
+    """What tells trials apart in a list, e.g. "robust_sgld η2=1.0 q=0.3"."""
+    parts = [sampler.name]
+    if settings.uses_dro:
+        parts.append(f"η2={float(settings.resolved['eta2'])}")
+    data = settings.resolved["data"]
+    if "q" in data:
+        parts.append(f"q={float(data['q'])}")
+    if settings.uses_dro:
+        usual = rs.DRO()
+        parts += [
+            f"{symbol}={settings.resolved['dro'][key]:g}"
+            for key, symbol in (("delta", "δ"), ("j", "j"), ("p", "p"))
+            if settings.resolved["dro"][key] != getattr(usual, key)
+        ]
+    return " ".join(parts)
+
+
+def git_facts() -> dict[str, str]:
+    """The commit that made a trial, and whether the tree differed from it; empty outside a checkout."""
+    try:
+        call = ["git", "-C", str(PROJECT_ROOT)]
+        commit = subprocess.run([*call, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        changed = subprocess.run([*call, "status", "--porcelain"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    return {"git.commit": commit, "git.dirty": str(bool(changed.strip())).lower()}
+
+
+def _already(settings: Settings, data: rs.Dataset, store: Store | None, name: str) -> float | None:
+    if store is not None:
+        complete = store.complete(settings.config_hash, data.digest)
+        if complete is not None:
+            log.info("%s is complete as MLflow run %s: skipped (force=true runs it again).", name, complete.run_id)
+            return complete.metrics.get("final_mse_mean", float("nan"))
+    elif _swept("") and settings.config_hash in _done_in_this_sweep:
+        log.info("%s was done in this sweep: skipped.", name)
+        return _done_in_this_sweep[settings.config_hash]
+    return None
+
+
+def _sample(settings: Settings, data: rs.Dataset, sampler: rs.LangevinSampler, name: str) -> rs.TrialResult:
+    trial = settings.trial
+    log.info("%s: %d runs of %d updates, engine %s", name, trial["runs"], trial["n_iter"], sampler.engine_name)
+    with progress(name, trial["runs"]) as report:
+        return rs.run_trial(sampler, data, seed=settings.seed, theta0=settings.theta0, progress=report, **trial)
+
+
+def _say(name: str, headline: dict[str, float], settings: Settings) -> None:
+    reached = round(headline["reached_fraction"] * settings.trial["runs"])
+    n_es = headline["n_es"]
+    log.info(
+        "%s: reached the band in %d/%d runs, n_es %s, final MSE %.6f ± %.6f, %.3f s a run",
+        name,
+        reached,
+        settings.trial["runs"],
+        "NA" if n_es != n_es else int(n_es),
+        headline["final_mse_mean"],
+        headline["final_mse_std"],
+        headline["seconds_per_run"],
+    )
+    if headline["diverged"]:
+        log.warning("%s: %d runs diverged; runs.csv says which and where.", name, int(headline["diverged"]))
+
+
+def _swept(key: str) -> bool:
+    """Whether this is a job of a sweep in which that key is overridden (any key for "")."""
+    if not HydraConfig.initialized() or HydraConfig.get().mode != RunMode.MULTIRUN:
+        return False
+    return any(
+        override.lstrip("+").startswith(f"{key}=" if key else "") for override in HydraConfig.get().overrides.task
+    )
+
+
+def _run_folder() -> Path | None:
+    return Path(HydraConfig.get().runtime.output_dir) if HydraConfig.initialized() else None
+
+
+if __name__ == "__main__":
+    sys.exit(run_stage(train))

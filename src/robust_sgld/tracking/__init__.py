@@ -1,0 +1,14 @@
+"""MLflow, and nothing else in the library knows it: where trials are recorded and found again."""
+
+import os
+
+# MLflow reads these when it is imported, which happens later: no telemetry, no chatter of its own on the terminal.
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+os.environ.setdefault("DO_NOT_TRACK", "true")
+os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
+os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+
+from robust_sgld.tracking.recorder import TrialRecord, TrialRecorder
+from robust_sgld.tracking.store import RecordedTrial, Store, without_password
+
+__all__ = ["RecordedTrial", "Store", "TrialRecord", "TrialRecorder", "without_password"]

@@ -1,0 +1,160 @@
+"""A tracking store: an SQLite file beside its artifacts, or a server; opened safely by many processes at once."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock
+
+from robust_sgld.checks import InvalidInput
+from robust_sgld.trial import TrialResult
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+TRIAL_FILE = "trial.npz"
+CONFIG_FILE = "config.yaml"
+
+
+def without_password(uri: str) -> str:
+    """A URI that can be shown: the password of user:password@host is left out."""
+    return re.sub(r"(://[^/:@\s]*):[^@/\s]*@", r"\1:***@", uri)
+
+
+@dataclass(frozen=True)
+class RecordedTrial:
+    """A trial as MLflow knows it; `result()` reads its numbers."""
+
+    run_id: str
+    name: str
+    status: str
+    params: dict[str, str]
+    metrics: dict[str, float]
+    tags: dict[str, str]
+    start_time: int
+    store: Store
+
+    def result(self) -> TrialResult:
+        """The stored paths and per-run numbers."""
+        with self.artifact(TRIAL_FILE) as path:
+            return TrialResult.load(path)
+
+    def config_text(self) -> str:
+        """The resolved config that made it."""
+        with self.artifact(CONFIG_FILE) as path:
+            return path.read_text()
+
+    @contextmanager
+    def artifact(self, name: str) -> Iterator[Path]:
+        """A local copy of one artifact."""
+        from mlflow.exceptions import MlflowException
+
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                local = self.store.client.download_artifacts(self.run_id, name, folder)
+            except (MlflowException, OSError) as error:
+                raise InvalidInput(
+                    f"run {self.run_id} ({self.name}) has no readable artifact {name}: {error}"
+                ) from None
+            yield Path(local)
+
+
+class Store:
+    """One MLflow tracking store and one experiment in it."""
+
+    def __init__(self, uri: str, experiment: str, artifacts: Path | None = None):
+        self.uri, self.experiment, self.artifacts = uri, experiment, artifacts
+        self.client, self.experiment_id = self._open()
+
+    def _open(self) -> tuple[MlflowClient, str]:
+        from mlflow import MlflowClient
+        from mlflow.exceptions import MlflowException
+
+        try:
+            if not self.uri.startswith("sqlite:///"):
+                client = MlflowClient(self.uri)
+                return client, self._find_experiment(client)
+            database = Path(self.uri.removeprefix("sqlite:///"))
+            database.parent.mkdir(parents=True, exist_ok=True)
+            # two processes that create the same database at once break it for good
+            with FileLock(f"{database}.lock"):
+                client = MlflowClient(self.uri)
+                return client, self._find_experiment(client)
+        except (MlflowException, OSError) as error:
+            shown = without_password(self.uri)
+            reason = without_password(str(error).splitlines()[0])
+            raise InvalidInput(f"tracking.uri {shown} cannot be used: {reason}") from None
+
+    def _find_experiment(self, client: MlflowClient) -> str:
+        found = client.get_experiment_by_name(self.experiment)
+        if found is not None:
+            if found.lifecycle_stage != "active":
+                raise InvalidInput(
+                    f"tracking.experiment {self.experiment!r} is deleted in MLflow; restore it or use another name."
+                )
+            return found.experiment_id
+        location = None if self.artifacts is None else (self.artifacts / self.experiment).as_uri()
+        return client.create_experiment(self.experiment, artifact_location=location)
+
+    def trials(self, filter_string: str = "", *, finished: bool = True) -> list[RecordedTrial]:
+        """Trials (not their runs, not reports), newest first."""
+        wanted = ["tags.kind = 'trial'", *(["attributes.status = 'FINISHED'"] if finished else [])]
+        wanted += [filter_string] if filter_string else []
+        found: list[RecordedTrial] = []
+        token: str | None = None
+        while True:
+            page = self.client.search_runs(
+                [self.experiment_id], " and ".join(wanted), order_by=["attributes.start_time DESC"], page_token=token
+            )
+            found += [self._recorded(run) for run in page]
+            token = page.token
+            if not token:
+                return found
+
+    def complete(self, config_hash: str, data_digest: str) -> RecordedTrial | None:
+        """The newest finished trial of this config on these data, if there is one."""
+        same = self.trials(f"tags.config_hash = '{config_hash}' and tags.data_digest = '{data_digest}'")
+        return same[0] if same else None
+
+    def trial(self, run_id: str) -> RecordedTrial:
+        """The trial of that MLflow run id."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            run = self.client.get_run(run_id)
+        except MlflowException:
+            raise InvalidInput(f"there is no run {run_id!r} in {without_password(self.uri)}.") from None
+        if run.data.tags.get("kind") != "trial":
+            raise InvalidInput(f"run {run_id} is not a trial; its parent may be one.")
+        return self._recorded(run)
+
+    def log_folder(self, name: str, kind: str, folder: Path, tags: Mapping[str, str]) -> str:
+        """A folder of files as a run of its own (a report, say); returns its run id."""
+        run = self.client.create_run(self.experiment_id, tags={"mlflow.runName": name, "kind": kind, **tags})
+        try:
+            self.client.log_artifacts(run.info.run_id, str(folder))
+        except BaseException:
+            self.client.set_terminated(run.info.run_id, "FAILED")
+            raise
+        self.client.set_terminated(run.info.run_id, "FINISHED")
+        return str(run.info.run_id)
+
+    def _recorded(self, run: Run) -> RecordedTrial:
+        info: Any = run.info
+        return RecordedTrial(
+            run_id=info.run_id,
+            name=info.run_name,
+            status=info.status,
+            params=dict(run.data.params),
+            metrics=dict(run.data.metrics),
+            tags=dict(run.data.tags),
+            start_time=info.start_time,
+            store=self,
+        )
