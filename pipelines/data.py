@@ -21,7 +21,7 @@ def make_data(cfg: DictConfig) -> dict[str, Any]:
     settings = Settings.of(cfg)
     data = settings.make_data()
     sampler = settings.make_sampler(data)
-    sampler.check_data(f"{data.name} train", data.train)
+    sampler.check_data(f"{data.name} train", data.train, data.columns)
     facts: dict[str, Any] = {
         "name": data.name,
         "digest": data.digest,

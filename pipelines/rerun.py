@@ -26,6 +26,8 @@ COMPARED = ("states", "losses", "objective", "n_es", "loss_at_n_es", "final_loss
 
 def rerun(cfg: DictConfig) -> bool:
     """The same trial once more, as a run of its own; True if every number is identical to the recorded one."""
+    if OmegaConf.is_missing(cfg, "run_id"):
+        raise InvalidInput("run_id must be given: run_id=<MLflow run id of a trial>.")
     run_id = str(cfg.run_id)
     with open_dict(cfg):
         del cfg["run_id"]
@@ -35,10 +37,11 @@ def rerun(cfg: DictConfig) -> bool:
     recorded = store.trial(run_id)
     try:
         config = yaml.safe_load(recorded.config_text())
-        again = OmegaConf.merge(cfg, {key: config[key] for key in REPEATED}, {"force": True})
+        repeated = {key: config[key] for key in REPEATED}
+        repeated["trial"] = {**repeated["trial"], "workers": cfg.trial.workers}
     except (yaml.YAMLError, KeyError, TypeError):
         raise InvalidInput(f"run {run_id} has no config that can be run again.") from None
-    assert isinstance(again, DictConfig)
+    again = OmegaConf.create({**OmegaConf.to_container(cfg, resolve=True), **repeated, "force": True})  # type: ignore[dict-item]
     train(again)
     settings = Settings.of(again)
     newest = store.complete(settings.config_hash, settings.make_data().digest)

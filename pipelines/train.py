@@ -31,6 +31,8 @@ def train(cfg: DictConfig) -> float:
     name = run_name(settings, sampler)
     if not settings.uses_dro and _swept("eta2"):
         log.info("eta2 does nothing for sampler=%s: every value of it is the same trial.", sampler.name)
+    sampler.check_data(f"{data.name} train", data.train, data.columns)
+    sampler.initial_state(settings.theta0)
     store = open_store(settings)
     if not settings.force:
         found = _already(settings, data, store, name)

@@ -20,7 +20,7 @@ class FittedSigmoid(PythonModel):
             estimate = json.load(file)
         self.columns, self.theta = estimate["columns"], np.array(estimate["theta"])
 
-    def predict(self, context: Any, model_input: DataFrame, params: dict[str, Any] | None = None) -> np.ndarray:
+    def predict(self, model_input: DataFrame) -> np.ndarray:
         z = model_input[self.columns].to_numpy(dtype=np.float64)
         return 1 / (1 + np.exp(-(z @ self.theta[:-1] + self.theta[-1])))
 

@@ -50,7 +50,7 @@ class TrialRecord:
 
 
 class TrialRecorder:
-    """A context: the run is RUNNING inside and FINISHED after it; FAILED or KILLED, with the reason as a tag, if it broke."""
+    """A context: RUNNING inside, then FINISHED; FAILED or KILLED, with the reason as a tag, if it was left by an error."""
 
     def __init__(self, store: Store, record: TrialRecord, data: Dataset):
         self.store, self.record, self.data = store, record, data

@@ -1,0 +1,1 @@
+"""Tests: the library held to the paper's equations."""
