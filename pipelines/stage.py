@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -31,6 +32,9 @@ def run_stage(task: Callable[[DictConfig], Any], config_name: str = "config") ->
     Faults of ours keep their traceback.
     """
     register_resolvers()
+    # Ctrl-C also where a shell has switched it off for background jobs; a scheduler's SIGTERM ends as cleanly
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that exceptions reach us, and we say them in a sentence
     # Hydra takes -m only before or after all overrides; people put it anywhere
     sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in MULTIRUN)

@@ -105,7 +105,7 @@ def test_curves_have_the_update_as_step(root):
         history = sorted(store.client.get_metric_history(trial.run_id, f"test_mse/{statistic}"), key=lambda m: m.step)
         assert [m.step for m in history] == result.axis.tolist()
         np.testing.assert_allclose([m.value for m in history], values, rtol=1e-12)
-    for name in ("objective/median", "iota/mean"):
+    for name in ("v_objective/median", "v_iota/mean"):
         steps = [m.step for m in store.client.get_metric_history(trial.run_id, name)]
         assert sorted(steps) == result.objective_axis.tolist()
 
@@ -233,14 +233,15 @@ def test_user_errors_are_one_sentence_and_exit_code_2(stage, words, said, fresh)
 
 
 @pytest.mark.slow
-def test_an_interrupted_trial_ends_as_killed(fresh):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_trial_ends_as_killed(fresh, number):
     call = [sys.executable, "-m", "pipelines.train", f"root={fresh}", "trial.n_iter=300000", "trial.runs=50"]
     process = subprocess.Popen(call, cwd=PROJECT_ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and not list((fresh / "mlruns").rglob("config.yaml")):
         time.sleep(0.2)
     time.sleep(2)
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, number)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "Traceback" not in errors

@@ -196,14 +196,14 @@ def _metrics(values: Mapping[str, float], now: int) -> list[Metric]:
 
 
 def _curves(result: TrialResult, now: int) -> Iterator[Metric]:
-    """Step = update, so that the curves of several trials overlay."""
+    """Step = update, so that the curves of several trials overlay; v_… are quantities of the dual, listed after the loss."""
     from mlflow.entities import Metric
 
     at_objective = np.isin(result.axis, result.objective_axis)
     curves = {"test_mse": (result.axis, result.losses)}
     if result.iota_alpha.size:
-        curves["objective"] = (result.objective_axis, result.objective)
-        curves["iota"] = (result.objective_axis, result.iota_alpha[:, at_objective])
+        curves["v_objective"] = (result.objective_axis, result.objective)
+        curves["v_iota"] = (result.objective_axis, result.iota_alpha[:, at_objective])
     for name, (axis, paths) in curves.items():
         for statistic, values in bands(paths).items():
             for n, value in zip(axis, values, strict=True):
