@@ -1,7 +1,7 @@
 """Distributionally robust learning with Langevin samplers.
 
-The library behind the pipeline: data, problem, dual objective, sampler, trial. It knows neither Hydra nor MLflow (but for
-`tracking`) and draws no figure (but for `report`).
+The library behind the pipeline: data, problem, dual objective, sampler, trial. It knows neither Hydra nor MLflow (but
+for `tracking`) and draws no figure (but for `report`).
 """
 
 from robust_sgld.checks import InvalidInput

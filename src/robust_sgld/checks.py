@@ -22,7 +22,10 @@ def real(name: str, value: Any, *, finite: bool = True) -> float:
     value = _scalar(value)
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise InvalidInput(f"{name} must be a number, got {value!r}.")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise InvalidInput(f"{name} must be a finite number, got one beyond the range of float64.") from None
     if math.isnan(number) or (finite and math.isinf(number)):
         raise InvalidInput(f"{name} must be a finite number, got {number}.")
     return number
@@ -51,8 +54,8 @@ def integer(name: str, value: Any, *, least: int) -> int:
 def array(name: str, value: Any, *, shape: tuple[int | None, ...]) -> np.ndarray:
     """`value` as a finite, C-contiguous float64 array of the given shape; None stands for any length above 0."""
     try:
-        result = np.ascontiguousarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        result = np.asarray(value, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must be numeric with shape {_shape(shape)}.") from None
     if result.ndim != len(shape) or any(
         (want is None and have == 0) or (want is not None and want != have)

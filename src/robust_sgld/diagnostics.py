@@ -1,7 +1,7 @@
 """Convergence diagnostics over the runs of a trial: rank-normalised split R-hat and effective sample sizes.
 
-After Vehtari, Gelman, Simpson, Carpenter and Bürkner (Bayesian Analysis 16(2), 2021). Draws are (runs, n), one array a scalar
-quantity. The tests compare with ArviZ, which is too heavy to be needed at run time.
+After Vehtari, Gelman, Simpson, Carpenter and Bürkner (Bayesian Analysis 16(2), 2021). Draws are (runs, n), one array a
+scalar quantity. The tests compare with ArviZ, which is too heavy to be needed at run time.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ def _ess(draws: np.ndarray) -> float:
         total_variance += draws.mean(axis=1).var(ddof=1)
     rho = 1 - (mean_variance - covariance.mean(axis=0)) / total_variance
     rho[0] = 1.0
-    # sums of adjacent pairs are positive and decreasing for a reversible chain: stop where they are not
+    # sums of adjacent pairs are positive and decreasing for a reversible chain: stop where they are not, or near the
+    # end, where they are noise; of the pair after the last one kept, the even lag still improves the estimate
     pairs = rho[: n - n % 2].reshape(-1, 2).sum(axis=1)
-    negative = np.flatnonzero(pairs[: (n - 3) // 2 + 1] < 0)
-    kept = int(negative[0]) if negative.size else (n - 3) // 2 + 1
-    kept = max(kept, 1)
-    monotone = np.minimum.accumulate(pairs[:kept])
-    tau = -1 + 2 * monotone.sum()
-    if kept < len(pairs) and rho[2 * kept] > 0:
+    last = max((n - 3) // 2, 0)
+    negative = np.flatnonzero(pairs[:last] <= 0)
+    kept = int(negative[0]) if negative.size else last
+    tau = -1 + 2 * np.minimum.accumulate(pairs[:kept]).sum()
+    if rho[2 * kept] > 0 or pairs[kept] >= 0:
         tau += rho[2 * kept]
     tau = max(tau, 1 / np.log10(runs * n))
     return float(runs * n / tau)

@@ -15,8 +15,8 @@ from robust_sgld.grid import Grid
 class DRO:
     """min_θ sup_μ { ∫U dμ - d_c(μ_0,μ)²/(2η2) } + η1|θ|²/2 with c = |x-x'|^p (label eqn:dro_problem).
 
-    `delta` is Nesterov's smoothing (co:smoothing); `ell`, `j` and Ξ = [support]^m make the grid (defn:dyadic). Larger `eta2`
-    means a smaller penalty and so a stronger adversary.
+    `delta` is Nesterov's smoothing (co:smoothing); `ell`, `j` and Ξ = [support]^m make the grid (defn:dyadic). Larger
+    `eta2` means a smaller penalty and so a stronger adversary.
     """
 
     eta1: float = 1e-3

@@ -22,8 +22,8 @@ class Grid:
 
     Notes
     -----
-    The paper writes N = 2^{m(ℓ+j)}, the size of all of K^m. `size` is the number of points that Ξ really holds (13^4 for
-    the published experiment). N only shifts V^δ by a constant; the gradient is the same.
+    The paper writes N = 2^{m(ℓ+j)}, the size of all of K^m. `size` is the number of points that Ξ really holds (13^4
+    for the published experiment). N only shifts V^δ by a constant; the gradient is the same.
     """
 
     dim: int
@@ -58,8 +58,8 @@ class Grid:
             )
         if lower != math.floor(lower / self.step) * self.step:
             raise InvalidInput(
-                f"support's lower end {lower:g} must be a multiple of 2^-j = {self.step:g}, else the floor of a data point "
-                f"leaves the support; {math.floor(lower / self.step) * self.step:g} would do."
+                f"support's lower end {lower:g} must be a multiple of 2^-j = {self.step:g}, else the floor of a data "
+                f"point leaves the support; {math.floor(lower / self.step) * self.step:g} would do."
             )
 
     @property
@@ -67,21 +67,26 @@ class Grid:
         """The mesh 2^{-j}."""
         return 2.0**-self.j
 
+    @property
+    def points_per_axis(self) -> int:
+        """n, the size of [lower, upper] ∩ K_{ℓ,j}, without forming it."""
+        lower, upper = self.support
+        return math.floor(upper / self.step) - round(lower / self.step) + 1
+
     @cached_property
     def axis(self) -> np.ndarray:
         """(n,) the points of [lower, upper] ∩ K_{ℓ,j}, ascending."""
-        lower, upper = self.support
-        return np.arange(round(lower / self.step), math.floor(upper / self.step) + 1) * self.step
+        return (round(self.support[0] / self.step) + np.arange(self.points_per_axis)) * self.step
 
     @property
     def size(self) -> int:
-        """The number of grid points, an exact (arbitrarily large) integer."""
-        return len(self.axis) ** self.dim
+        """The number of grid points n^m, an exact (arbitrarily large) integer."""
+        return self.points_per_axis**self.dim
 
     @property
     def log_size(self) -> float:
         """log N, without forming N."""
-        return self.dim * math.log(len(self.axis))
+        return self.dim * math.log(self.points_per_axis)
 
     def points(self) -> np.ndarray:
         """(N, m) every grid point; the last coordinate runs fastest."""
@@ -107,6 +112,6 @@ class Grid:
         return np.floor(np.asarray(x, dtype=np.float64) / self.step) * self.step
 
     def measure(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """μ_{0,ℓ,j} of the empirical measure of the rows of x (eqn:dprobmeasure): distinct atoms (a, m) and weights (a,)."""
+        """μ_{0,ℓ,j} of the empirical measure of the rows of x (eqn:dprobmeasure): atoms (a, m) and weights (a,)."""
         atoms, counts = np.unique(self.floor(self.check_inside("data", x)), axis=0, return_counts=True)
         return atoms, counts / counts.sum()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import os
 import time
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from robust_sgld.data import Dataset
 from robust_sgld.diagnostics import ess_bulk, r_hat
 from robust_sgld.dro import iota, split
 from robust_sgld.losses import LossEvaluator, minimise_risk
+from robust_sgld.npz import read_arrays, write_arrays
 from robust_sgld.rng import draws
 from robust_sgld.samplers import LangevinSampler, RobustSGLD
 from robust_sgld.samplers.base import diverged_at, warn_diverged
@@ -111,6 +112,7 @@ class TrialResult:
         """The numbers that a list of trials is compared by."""
         final = self.theta[:, -1]
         late = self.theta[:, self.axis > self.n_iter / 2]
+        late = late[np.isfinite(late).all(axis=(1, 2))]
         numbers = {
             "n_es": float(self.n_es.max()) if self.reached.all() else math.nan,
             "n_es_median": float(np.median(self.n_es[self.reached])) if self.reached.any() else math.nan,
@@ -132,26 +134,21 @@ class TrialResult:
         if self.iota_alpha.size:
             numbers["final_iota"] = _mean(self.iota_alpha[:, -1])
             numbers["final_objective"] = _mean(self.objective[:, -1])
-        if late.shape[1] >= 4 and np.isfinite(late).all():
+        if late.shape[0] > 0 and late.shape[1] >= 4:
             numbers["r_hat_max"] = max(r_hat(late[..., i]) for i in range(late.shape[-1]))
             numbers["ess_bulk_min"] = min(ess_bulk(late[..., i]) for i in range(late.shape[-1]))
         return numbers
 
     def save(self, path: Path) -> None:
         """Everything, as an npz without pickle."""
-        arrays = {f.name: np.asarray(getattr(self, f.name)) for f in fields(self)}
-        with open(path, "wb") as file:  # a file, because savez would add a suffix to a name without one
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+        write_arrays(path, {f.name: getattr(self, f.name) for f in fields(self)})
 
     @classmethod
     def load(cls, path: Path) -> TrialResult:
         """What `save` wrote; refuses anything else."""
-        try:
-            with np.load(path, allow_pickle=False) as stored:
-                values = {f.name: stored[f.name] for f in fields(cls)}
-        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise InvalidInput(f"{path} is not a stored trial: {error}.") from None
-        return cls(**{name: value.item() if value.ndim == 0 else value for name, value in values.items()})
+        stored = read_arrays(path, [f.name for f in fields(cls)], "a stored trial")
+        values: dict[str, Any] = {name: array.item() if array.ndim == 0 else array for name, array in stored.items()}
+        return cls(**values)
 
 
 def bands(paths: np.ndarray) -> dict[str, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Literal
 
 from robust_sgld.checks import InvalidInput
@@ -15,32 +16,47 @@ log = logging.getLogger(__name__)
 EngineName = Literal["auto", "dense", "pruned"]
 
 
-def _engines() -> dict[str, type[Engine]]:
-    """By name, cheapest first; imported here because numba and torch take a second each."""
-    from robust_sgld.engines.dense import DenseEngine
+def _pruned() -> type[Engine]:
     from robust_sgld.engines.pruned import PrunedEngine
 
-    return {"pruned": PrunedEngine, "dense": DenseEngine}
+    return PrunedEngine
+
+
+def _dense() -> type[Engine]:
+    from robust_sgld.engines.dense import DenseEngine
+
+    return DenseEngine
+
+
+ENGINES: dict[str, Callable[[], type[Engine]]] = {"pruned": _pruned, "dense": _dense}
+"""By name, cheapest first; imported when asked for, because torch takes a second."""
 
 
 def make_engine(name: str, problem: Problem, dro: DRO) -> Engine:
     """The engine of that name; `auto` takes the cheapest valid one and says in the log which and why."""
-    engines = _engines()
-    if name != "auto" and name not in engines:
-        raise InvalidInput(f"engine must be one of auto, {', '.join(sorted(engines))}, got {name!r}.")
-    reasons = {n: e.refusal(problem, dro) for n, e in engines.items()}
-    valid = [n for n, reason in reasons.items() if reason is None]
+    if name != "auto" and name not in ENGINES:
+        raise InvalidInput(f"engine must be one of auto, {', '.join(sorted(ENGINES))}, got {name!r}.")
     if name == "auto":
-        if not valid:
-            raise InvalidInput("No engine can do this: " + " ".join(f"{n}: {reasons[n]}" for n in engines))
-        chosen = valid[0]
-        passed = [f"{n} cannot: {reasons[n]}" for n in engines if reasons[n] and n != chosen]
-        log.info("engine auto: %s (%s)", chosen, "; ".join(passed) or "the cheapest that is exact for this problem")
-        return engines[chosen](problem, dro)
-    if reasons[name]:
-        can = f"; engine={valid[0]} can do it" if valid else ", and no other engine can"
-        raise InvalidInput(f"engine={name} cannot do this: {(reasons[name] or '').rstrip('.')}{can}.")
-    return engines[name](problem, dro)
+        return _cheapest(problem, dro)
+    engine = ENGINES[name]()
+    reason = engine.refusal(problem, dro)
+    if reason is None:
+        return engine(problem, dro)
+    valid = [other for other in ENGINES if ENGINES[other]().refusal(problem, dro) is None]
+    can = f"; engine={valid[0]} can do it" if valid else ", and no other engine can"
+    raise InvalidInput(f"engine={name} cannot do this: {reason.rstrip('.')}{can}.")
+
+
+def _cheapest(problem: Problem, dro: DRO) -> Engine:
+    reasons: list[str] = []
+    for name, load in ENGINES.items():
+        engine = load()
+        reason = engine.refusal(problem, dro)
+        if reason is None:
+            log.info("engine auto: %s (%s)", name, " ".join(reasons) or "the cheapest that is exact for this problem")
+            return engine(problem, dro)
+        reasons.append(f"{name} cannot: {reason}")
+    raise InvalidInput(f"No engine can do this: {' '.join(reasons)}")
 
 
 __all__ = ["Engine", "EngineName", "LogSum", "make_engine"]

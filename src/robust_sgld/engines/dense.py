@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import torch
 
+from robust_sgld.checks import InvalidInput
 from robust_sgld.dro import DRO, iota, split
 from robust_sgld.engines.base import Engine, LogSum
 from robust_sgld.problems import Problem
 
 MAX_BYTES = 4 * 2**30
-"""The most that the grid and the gradients on it may take for one state."""
+"""The most memory that one state may take."""
 BLOCK_BYTES = 256 * 2**20
 """States are taken in blocks of about this size, to bound the memory of a large batch."""
 
 
 def _bytes_per_state(problem: Problem, dro: DRO) -> int:
-    # points (m), gradients (d), and about four scalars a point, in float64
-    return 8 * dro.grid(problem.dim).size * (problem.dim + problem.n_params + 4)
+    # Numbers held for one grid point at the peak, as measured: the point, its difference to x and the square (3m), the
+    # copy of θ that autograd needs, the gradient and its weighted form (3d), and the intermediate results of U.
+    return 8 * dro.grid(problem.dim).size * (3 * problem.dim + 3 * problem.n_params + 16)
 
 
 class DenseEngine(Engine):
@@ -28,6 +32,12 @@ class DenseEngine(Engine):
     def __init__(self, problem: Problem, dro: DRO):
         super().__init__(problem, dro)
         self._xi = torch.from_numpy(self.grid.points())
+        shape = tuple(problem.U(torch.zeros(2, 1, problem.n_params, dtype=torch.float64), self._xi[:1]).shape)
+        if shape != (2, 1):
+            raise InvalidInput(
+                f"{problem!r}: U must return one number a pair, shape (2, 1) for theta (2, 1, {problem.n_params}) and "
+                f"x (1, {problem.dim}), got {shape}."
+            )
         self._block = max(1, BLOCK_BYTES // _bytes_per_state(problem, dro))
 
     @classmethod
@@ -35,8 +45,9 @@ class DenseEngine(Engine):
         need = _bytes_per_state(problem, dro)
         if need > MAX_BYTES:
             return (
-                f"its grid of {len(dro.grid(problem.dim).axis)}^{problem.dim} points would need {need / 2**30:.3g} GiB "
-                f"(limit {MAX_BYTES / 2**30:g} GiB); a smaller dro.j or fewer columns would fit."
+                f"its grid of {dro.grid(problem.dim).points_per_axis}^{problem.dim} points would need "
+                f"{Decimal(need) / 2**30:.3g} GiB (limit {MAX_BYTES / 2**30:g} GiB); "
+                "a smaller dro.j or fewer columns would fit."
             )
         return None
 
@@ -60,11 +71,13 @@ class DenseEngine(Engine):
     def _log_sum_block(self, theta_bar: np.ndarray, x: np.ndarray) -> LogSum:
         exponent, cost = self._exponents(theta_bar, x)
         exponent = exponent / self.dro.delta
-        value = torch.logsumexp(exponent, dim=1)
-        share = torch.exp(exponent - value[:, None])
+        top = exponent.amax(1, keepdim=True)
+        weight = torch.exp(exponent - top)
+        total = _row_sums(weight)
         theta = torch.from_numpy(np.ascontiguousarray(split(theta_bar)[0]))
         grad = self.problem.grad(theta[:, None, :], self._xi)
-        return LogSum(value.numpy(), (share[..., None] * grad).sum(1).numpy(), (share * cost).sum(1).numpy())
+        grad_u = np.stack([_row_sums(weight * grad[..., i]) / total for i in range(self.problem.n_params)], axis=1)
+        return LogSum(top[:, 0].numpy() + np.log(total), grad_u, _row_sums(weight * cost) / total)
 
     def maximum(self, theta_bar: np.ndarray, x: np.ndarray) -> np.ndarray:
         parts = [
@@ -72,3 +85,8 @@ class DenseEngine(Engine):
             for i in range(0, len(x), self._block)
         ]
         return np.concatenate(parts)
+
+
+def _row_sums(values: torch.Tensor) -> np.ndarray:
+    """Σ over the grid of (B, N), in an order that N alone decides: torch's depends on B and on its threads."""
+    return values.numpy().sum(axis=1)

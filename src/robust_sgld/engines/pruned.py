@@ -36,10 +36,11 @@ class PrunedEngine(Engine):
         if dro.p != 2:
             return f"it needs p=2, and p is {dro.p:g}."
         grid = dro.grid(problem.dim)
-        if len(grid.axis) < 2:
+        n = grid.points_per_axis
+        if n < 2:
             return "it needs at least two grid points an axis."
-        if len(grid.axis) ** (problem.dim - 1) > MAX_LINES:
-            return f"its {len(grid.axis)}^{problem.dim - 1} values of z are more than the {MAX_LINES} that it takes."
+        if n ** (problem.dim - 1) > MAX_LINES:
+            return f"its {n}^{problem.dim - 1} values of z are more than the {MAX_LINES} that it takes."
         return None
 
     def log_sum(self, theta_bar: np.ndarray, x: np.ndarray) -> LogSum:

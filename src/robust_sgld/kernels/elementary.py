@@ -1,7 +1,8 @@
 """Scalar functions that the compiled loops share.
 
-Two sets of compiler flags. EXACT allows a·b+c as one operation and nothing else. REORDER also lets sums be reordered, which is
-what vectorises a reduction; `fast_exp` must not be compiled with it, because its argument reduction lives on the order.
+Two sets of compiler flags. EXACT allows a·b+c as one operation and nothing else. REORDER also lets sums be reordered,
+which is what vectorises a reduction; `fast_exp` must not be compiled with it, because its argument reduction lives on
+the order.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _ROUND = 6755399441055744.0  # 1.5 · 2^52: adding it rounds to an integer, whic
 def fast_exp(x: float) -> float:
     """e^x to 1 ulp or so, without branches or calls, so that loops over it vectorise; x is clamped to [-708, 709].
 
-    x = k log 2 + r with |r| ≤ log(2)/2; a Taylor polynomial of degree 13 in r (remainder below 5e-18), times 2^k through
-    the exponent bits.
+    x = k log 2 + r with |r| ≤ log(2)/2; a Taylor polynomial of degree 13 in r (remainder below 5e-18), times 2^k
+    through the exponent bits.
     """
     x = min(max(x, -708.0), 709.0)
     shifted = x * _LOG2E + _ROUND

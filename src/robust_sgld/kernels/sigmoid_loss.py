@@ -1,7 +1,8 @@
 """Mean squared loss of a sigmoid neuron over a fixed data set, at every state of a long path.
 
-`mean_losses` evaluates every state. `certified_losses` gives every state's loss with a rigorous error bound at a fraction of
-the cost: the loss is expanded around an anchor to third order in θ, and a new anchor is made when the remainder grows.
+`mean_losses` evaluates every state. `certified_losses` gives every state's loss with a rigorous error bound at a
+fraction of the cost: the loss is expanded around an anchor to third order in θ, and a new anchor is made when the
+remainder grows.
 """
 
 from __future__ import annotations
@@ -114,7 +115,8 @@ def certified_losses(
     """loss[i] ± radius[i] contains the mean loss at thetas[i].
 
     With Δ = θ - anchor and z̃ = (z, 1) the remainder of third order is at most
-    (sup|g''''|/24) · mean (Δ·z̃)^4 ≤ (fourth/24) · (Δᵀ S Δ) · (max_i |Δ·z̃_i|)², S = mean z̃ z̃ᵀ, and max |Δ·z̃| ≤ Σ |Δ_a| reach_a.
+    (sup|g''''|/24) · mean (Δ·z̃)^4 ≤ (fourth/24) · (Δᵀ S Δ) · (max_i |Δ·z̃_i|)², S = mean z̃ z̃ᵀ, and
+    max |Δ·z̃| ≤ Σ |Δ_a| reach_a.
     """
     d = thetas.shape[1]
     n = columns.shape[1]
@@ -124,9 +126,8 @@ def certified_losses(
     anchor = thetas[0].copy()
     have_anchor = False
     for i in range(len(thetas)):
-        bound = np.inf
+        bound, sup = np.inf, 0.0
         if have_anchor:
-            sup = 0.0
             for a in range(d):
                 delta[a] = thetas[i, a] - anchor[a]
                 sup += abs(delta[a]) * reach[a]
@@ -137,7 +138,8 @@ def certified_losses(
                     row += second_moment[a, c] * delta[c]
                 quadratic += delta[a] * row
             bound = fourth / 24.0 * max(quadratic, 0.0) * sup * sup
-        if not bound <= tolerance:
+        # beyond |Δ·z̃| = 1 terms may cancel (collinear columns) and 1e-13 would no longer cover their rounding
+        if not (bound <= tolerance and sup <= 1.0):
             anchor[:] = thetas[i]
             _expand(anchor, columns, monomials, orders, multiplicity, derivatives, coefficients)
             have_anchor = True

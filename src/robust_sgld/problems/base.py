@@ -31,8 +31,8 @@ class Constants:
 class Problem(ABC):
     """A loss U: R^d × Ξ → R.
 
-    To bring your own, implement `U` in torch; autograd gives the gradient. Override `grad` for speed and `constants` to make
-    the theory available. `dim` is m, the dimension of a data point; `n_params` is d, and need not equal m.
+    To bring your own, implement `U` in torch; autograd gives the gradient. Override `grad` for speed and `constants` to
+    make the theory available. `dim` is m, the dimension of a data point; `n_params` is d, and need not equal m.
     """
 
     def __init__(self, dim: int, n_params: int):

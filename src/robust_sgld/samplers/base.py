@@ -97,7 +97,8 @@ class LangevinSampler(ABC):
             raise InvalidInput(f"indices must lie in 0 … {len(train) - 1}, the rows of train, and not be empty.")
         noise = array("noise", noise, shape=(*indices.shape, self.state_dim))
         states = self.advance(train, theta0, indices.astype(np.int64), noise)
-        warn_diverged(range(len(states)), [diverged_at(path) for path in states], states.shape[1])
+        diverged = np.flatnonzero(~np.isfinite(states[:, -1]).all(axis=1))
+        warn_diverged(diverged, [diverged_at(states[run]) for run in diverged], states.shape[1])
         return states
 
     def advance(self, train: np.ndarray, theta0: np.ndarray, indices: np.ndarray, noise: np.ndarray) -> np.ndarray:

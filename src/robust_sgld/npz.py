@@ -1,0 +1,29 @@
+"""Named arrays in one file, without pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robust_sgld.checks import InvalidInput
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Compressed, under exactly this name (NumPy itself would add a suffix to a name without one)."""
+    with open(path, "wb") as file:
+        np.savez_compressed(file, **{name: np.asarray(value) for name, value in arrays.items()})  # type: ignore[arg-type]
+
+
+def read_arrays(path: Path, names: Iterable[str], what: str) -> dict[str, np.ndarray]:
+    """The arrays of these names; a file that is not `what` is refused."""
+    try:
+        # np.load leaves a file open that it fails to read, so it is given one that is closed here
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            return {name: stored[name] for name in names}
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read as {what}: {error.strerror or error}.") from None
+    except Exception:  # damage shows in numpy, zipfile, zlib or the header's parser, each with errors of its own
+        raise InvalidInput(f"{path} is not {what}, or it is damaged.") from None

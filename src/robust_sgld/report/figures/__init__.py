@@ -1,0 +1,20 @@
+"""Figures: each one a function that returns a matplotlib figure, in the house style."""
+
+from robust_sgld.report.figures.adversary import adversary
+from robust_sgld.report.figures.comparison import comparison
+from robust_sgld.report.figures.paths import figure1, figure2, theta_paths
+from robust_sgld.report.figures.spread import final_mse_against_eta2, hitting_times
+from robust_sgld.report.figures.sweeps import corruption, grid_cost, smoothing
+
+__all__ = [
+    "adversary",
+    "comparison",
+    "corruption",
+    "figure1",
+    "figure2",
+    "final_mse_against_eta2",
+    "grid_cost",
+    "hitting_times",
+    "smoothing",
+    "theta_paths",
+]
