@@ -1,7 +1,7 @@
 """Stage `plan`: what the theory says of a config before it is run. python -m pipelines.plan [epsilon=0.1] [format=json]
 
-Prints the constants of Appendix B, the step size against its limit, the theorem's bound term by term and, with epsilon, the
-parameters that Algorithm 1 would choose.
+Prints the constants of Appendix B, the step size against its limit, the theorem's bound term by term and, with epsilon,
+the parameters that Algorithm 1 would choose.
 """
 
 from __future__ import annotations

@@ -15,7 +15,9 @@ import robust_sgld as rs
 from pipelines.config import PROJECT_ROOT, Settings
 from pipelines.progress import progress
 from pipelines.stage import run_stage
+from robust_sgld.data import PAPER_Q
 from robust_sgld.report.style import trial_color
+from robust_sgld.theory import measured_excess_risk
 from robust_sgld.tracking import Store, TrialRecord, TrialRecorder
 
 log = logging.getLogger(__name__)
@@ -60,11 +62,11 @@ def train(cfg: DictConfig) -> float:
             },
             config_text=config_text,
             children=settings.tracking.children,
-            color=trial_color(sampler.name, settings.resolved["eta2"] if settings.uses_dro else None),
+            color=run_color(settings, sampler),
         )
         with TrialRecorder(store, record, data) as recorder:
             result = _sample(settings, data, sampler, name)
-            recorder.log(result, sampler)
+            recorder.log(result, sampler, theory_numbers(result, sampler, data))
         log.info("recorded as MLflow run %s", recorder.run_id)
     headline = result.headline()
     _say(name, headline, settings)
@@ -79,21 +81,36 @@ def open_store(settings: Settings) -> Store | None:
 
 
 def run_name(settings: Settings, sampler: rs.LangevinSampler) -> str:
-    """What tells trials apart in a list, e.g. "robust_sgld η2=1.0 q=0.3"."""
-    parts = [sampler.name]
-    if settings.uses_dro:
-        parts.append(f"η2={float(settings.resolved['eta2'])}")
+    """What tells trials apart in a list, e.g. "robust_sgld η2=1.0 q=0.3 δ=0.05"."""
+    eta2 = [f"η2={float(settings.resolved['eta2'])}"] if settings.uses_dro else []
     data = settings.resolved["data"]
-    if "q" in data:
-        parts.append(f"q={float(data['q'])}")
-    if settings.uses_dro:
-        usual = rs.DRO()
-        parts += [
-            f"{symbol}={settings.resolved['dro'][key]:g}"
-            for key, symbol in (("delta", "δ"), ("j", "j"), ("p", "p"))
-            if settings.resolved["dro"][key] != getattr(usual, key)
-        ]
-    return " ".join(parts)
+    q = [f"q={float(data['q'])}"] if "q" in data else []
+    return " ".join([sampler.name, *eta2, *q, *unusual_dro(settings)])
+
+
+def run_color(settings: Settings, sampler: rs.LangevinSampler) -> str:
+    """The colour of a trial in MLflow: one for each sampler and η2, another for each unusual q, δ, j or p."""
+    q = settings.resolved["data"].get("q", PAPER_Q)
+    variant = " ".join([*([f"q={float(q)}"] if q != PAPER_Q else []), *unusual_dro(settings)])
+    return trial_color(sampler.name, settings.resolved["eta2"] if settings.uses_dro else None, variant)
+
+
+def unusual_dro(settings: Settings) -> list[str]:
+    """What is not as in the paper, e.g. ["δ=0.05"]; nothing for a sampler without a DRO."""
+    usual, dro = rs.DRO(), settings.resolved["dro"]
+    shown = (("delta", "δ"), ("j", "j"), ("p", "p"), ("eta1", "η1"))
+    return [f"{s}={dro[key]:g}" for key, s in shown if settings.uses_dro and dro[key] != getattr(usual, key)]
+
+
+def theory_numbers(result: rs.TrialResult, sampler: rs.LangevinSampler, data: rs.Dataset) -> dict[str, float]:
+    """Measured excess risk, robust value and λ/λ_max of a robust trial; none where the grid is too large for them."""
+    if not isinstance(sampler, rs.RobustSGLD):
+        return {}
+    try:
+        return measured_excess_risk(result, sampler, data).headline()
+    except rs.InvalidInput as error:
+        log.info("no excess risk is measured: %s", error)
+        return {}
 
 
 def git_facts() -> dict[str, str]:

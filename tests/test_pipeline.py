@@ -187,7 +187,7 @@ def test_data_outside_the_support_are_refused_before_anything_is_recorded(fresh)
 
 @pytest.mark.slow
 def test_sweep_and_report_as_typed_from_another_folder(fresh):
-    """Two jobs into a real store, started elsewhere; then the report; then the vanilla sweep that says what eta2 does."""
+    """Two jobs into a real store, started elsewhere; the vanilla sweep that says what eta2 does; the report."""
     words = [*SMALL, f"root={fresh}"]
     done = command("train", *words, "-m", "eta2=0.5,2", cwd=fresh)
     assert done.returncode == 0, done.stderr
@@ -243,7 +243,7 @@ def test_an_interrupted_trial_ends_as_killed(fresh, number):
     time.sleep(2)
     os.kill(process.pid, number)
     _, errors = process.communicate(timeout=120)
-    assert process.returncode == 130
+    assert process.returncode == 130, errors
     assert "Traceback" not in errors
     (trial,) = store_of(fresh).trials(finished=False)
     assert (trial.status, trial.tags["failure"]) == ("KILLED", "interrupted")

@@ -185,6 +185,13 @@ def test_sweeps_draw_loss_and_more_against_the_parameter(
     heights = lines(other, len(series))[0][:, 1]
     np.testing.assert_allclose(heights, [1.5] * 3 if key == "dro.j" else [1, 1, 0.5])
     assert loss.lines[0].get_color() == trial_color("robust_sgld", 2.0)
+    # series stand side by side: each is moved by a few points to the side and not at all in height
+    figure.draw_without_rendering()
+    for line in loss.lines:
+        points = np.asarray(line.get_xydata())
+        moved = line.get_transform().transform(points) - loss.transData.transform(points)
+        assert np.abs(moved[:, 0]).max() <= 3 / 72 * figure.dpi
+        np.testing.assert_allclose(moved[:, 1], 0, atol=1e-9)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,8 @@ class Plan:
     """(T',) the updates, among them, at which the objective is evaluated"""
     reference: float
     tolerance: float
+    measure: tuple[np.ndarray, np.ndarray] | None
+    """atoms and weights of μ_{0,ℓ,j}, where the sampler has a dual objective"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +171,8 @@ def bands(paths: np.ndarray) -> dict[str, np.ndarray]:
 def thinned_axis(n_iter: int, thin: int) -> np.ndarray:
     """Every `thin`-th update, the last one, and early ones in geometric steps, because that is where paths fall."""
     regular = np.arange(thin, n_iter + 1, thin)
-    early = np.unique(np.geomspace(1, max(thin, 1), 12).astype(int))
-    return np.unique(np.concatenate([early[early <= n_iter], regular, [n_iter]]))
+    early = np.geomspace(1, min(20 * thin, n_iter), 30).astype(int)
+    return np.unique(np.concatenate([early, regular, [n_iter]]))
 
 
 def plan_trial(
@@ -201,12 +203,14 @@ def plan_trial(
         at = data.theta_star if data.theta_star is not None else minimiser
         reference = float(evaluator.losses(at[None])[0])
     axis = thinned_axis(n_iter, thin)
-    wanted = np.concatenate([axis[axis <= thin], np.linspace(1, n_iter, OBJECTIVE_POINTS)])
-    objective_axis = np.unique(axis[np.searchsorted(axis, wanted)])
-    plan = Plan(
-        start, n_iter, seed, axis, objective_axis, positive("reference", reference), positive("tolerance", tolerance)
+    # densest where the objective falls, which is in the first few hundred updates
+    wanted = np.concatenate(
+        [np.geomspace(1, n_iter, OBJECTIVE_POINTS // 2), np.linspace(1, n_iter, OBJECTIVE_POINTS // 2)]
     )
-    return plan, minimiser
+    objective_axis = np.unique(axis[np.searchsorted(axis, wanted)])
+    reference, tolerance = positive("reference", reference), positive("tolerance", tolerance)
+    measure = sampler.dual.grid.measure(data.train) if isinstance(sampler, RobustSGLD) else None
+    return Plan(start, n_iter, seed, axis, objective_axis, reference, tolerance, measure), minimiser
 
 
 def run_block(sampler: LangevinSampler, data: Dataset, plan: Plan, numbers: Sequence[int]) -> dict[str, np.ndarray]:
@@ -225,13 +229,12 @@ def run_block(sampler: LangevinSampler, data: Dataset, plan: Plan, numbers: Sequ
     finite = np.isfinite(states).all(axis=-1)
     losses[finite] = evaluator.losses(sampler.theta(states[finite]))
     objective = np.empty((len(full), 0))
-    if isinstance(sampler, RobustSGLD):
-        atoms, weights = sampler.dual.grid.measure(data.train)
+    if isinstance(sampler, RobustSGLD) and plan.measure is not None:
         at = full[:, plan.objective_axis - 1]
         objective = np.full(at.shape[:2], np.nan)
         finite = np.isfinite(at).all(axis=-1)
         if finite.any():
-            objective[finite] = sampler.dual.integral(at[finite], atoms, weights)
+            objective[finite] = sampler.dual.integral(at[finite], *plan.measure)
     measured = time.thread_time()
     share = np.full(len(full), 1 / len(full))
     return {
@@ -328,7 +331,7 @@ def _in_parallel(
 
 def _compile(sampler: LangevinSampler, data: Dataset, plan: Plan) -> None:
     """Compiles (or loads from the cache) what the runs need, so that no run's time contains it."""
-    short = Plan(plan.theta0, 2, plan.seed, np.array([1, 2]), np.array([2]), plan.reference, plan.tolerance)
+    short = replace(plan, n_iter=2, axis=np.array([1, 2]), objective_axis=np.array([2]))
     run_block(sampler, data, short, [0])
 
 

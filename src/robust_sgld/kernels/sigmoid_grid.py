@@ -6,17 +6,18 @@ The exponent of F at ξ = (z, y) is
 
 What makes it fast, each step exact:
 
-1. *Pruning.* f(s) = max_y {(y-s)² - ι(x_y-y)²} is known in closed form (a quadratic in y) and convex in s (a maximum of
-   convex functions), so on a line of z along one axis, where s is monotone, it is at most the larger of its two end values.
-   A line, and the stretch of it around x, that lies more than `cut` below the best point seen cannot change the sum:
-   with cut = log N + 37 all that is dropped is below 2^-53 of it.
+1. *Pruning.* f(s) = max_y {(y-s)² - ι(x_y-y)²} is known in closed form (a quadratic in y) and convex in s (a maximum
+   of convex functions), so on a line of z along one axis, where s is monotone, it is at most the larger of its two end
+   values. A line, and the stretch of it around x, that lies more than `cut` below the best point seen cannot change the
+   sum: with cut = log N + 37 all that is dropped is below 2^-53 of it.
 2. *No exponential for a sigmoid.* e^{-t} is a product over the axes: a table of e^{-w_i z_i} a step, then products.
-3. *Two exponentials a z, not 13.* E is linear in y times s: with v = exp(-2sh/δ) the sum over y = y_0 + kh is a polynomial
-   in v whose coefficients do not depend on z. All its terms are positive, so Horner's rule keeps the relative accuracy.
+3. *Two exponentials a z, not 13.* E is linear in y times s: with v = exp(-2sh/δ) the sum over y = y_0 + kh is a
+   polynomial in v whose coefficients do not depend on z. All its terms are positive, so Horner's rule keeps the
+   relative accuracy.
 4. *Contiguous arrays*, so that the compiler vectorises every loop over candidates.
 
-Where a range of exponents would leave float64 (a very small δ, a very large θ) the step is done by `_safe_log_sum`: the same
-pruning of the sum, in log space throughout.
+Where a range of exponents would leave float64 (a very small δ, a very large θ) the step is done by `_safe_log_sum`: the
+same pruning of the sum, in log space throughout.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class PrimalMinimum:
     """(d,) where u^{ℓ,j} is `value`"""
 
 
-SHRINK = (0.3, 0.1, 0.03, 0.01)
+SHRINK = (0.1, 0.01)
 """The δ', as shares of δ, through which the smoothed minimiser is followed towards δ = 0."""
 
 

@@ -11,9 +11,9 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -45,12 +45,10 @@ class TrialRecord:
     children: str = "headline"
     """headline, curves or none"""
     color: str | None = None
-    figures: Mapping[str, Callable[[TrialResult], Any]] = field(default_factory=dict)
-    """file name to a function that draws it"""
 
 
 class TrialRecorder:
-    """A context: RUNNING inside, then FINISHED; FAILED or KILLED, with the reason as a tag, if it was left by an error."""
+    """A context: RUNNING inside, then FINISHED; FAILED or KILLED, with the reason as a tag, if an error ends it."""
 
     def __init__(self, store: Store, record: TrialRecord, data: Dataset):
         self.store, self.record, self.data = store, record, data
@@ -85,21 +83,27 @@ class TrialRecorder:
         self.store.client.set_tag(self.run_id, "failure", reason[:5000])
         self.store.client.set_terminated(self.run_id, "KILLED" if interrupted else "FAILED")
 
-    def log(self, result: TrialResult, sampler: LangevinSampler) -> None:
-        """Everything that a finished trial has."""
+    def log(
+        self,
+        result: TrialResult,
+        sampler: LangevinSampler,
+        numbers: Mapping[str, float] | None = None,
+        figures: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Everything that a finished trial has, further headline numbers, and figures (matplotlib's) by file name."""
         client = self.store.client
         client.set_tag(self.run_id, "engine", result.engine)
         now = int(time.time() * 1000)
-        metrics = _metrics(result.headline(), now) + list(_curves(result, now))
+        metrics = _metrics({**result.headline(), **(numbers or {})}, now) + list(_curves(result, now))
         for start in range(0, len(metrics), BATCH):
             client.log_batch(self.run_id, metrics=metrics[start : start + BATCH])
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             result.save(folder / TRIAL_FILE)
             (folder / "runs.csv").write_text(runs_table(result))
-            for file, draw in self.record.figures.items():
+            for file, figure in (figures or {}).items():
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
-                draw(result).savefig(folder / file, dpi=150)
+                figure.savefig(folder / file, dpi=150)
             client.log_artifacts(self.run_id, name)
         if isinstance(sampler.problem, SigmoidRegression):
             self._log_model(result)
@@ -196,7 +200,7 @@ def _metrics(values: Mapping[str, float], now: int) -> list[Metric]:
 
 
 def _curves(result: TrialResult, now: int) -> Iterator[Metric]:
-    """Step = update, so that the curves of several trials overlay; v_… are quantities of the dual, listed after the loss."""
+    """Step = update, so that the curves of several trials overlay; v_… are the dual's, listed after the loss."""
     from mlflow.entities import Metric
 
     at_objective = np.isin(result.axis, result.objective_axis)
