@@ -79,22 +79,29 @@ def workspace(axis: np.ndarray, dim: int) -> Workspace:
 
 
 @njit(**EXACT)
-def _best_y(s, iota, x_y, low, high, step, inverse_curvature):
+def whole_fours(n):
+    """n rounded up to a multiple of four: loops of such a length leave no scalar rest."""
+    return (n + 3) // 4 * 4
+
+
+@njit(**EXACT)
+def _best_y(s, iota, x_y, low, high, step, inverse_step, inverse_curvature):
     """f(s) = max over the grid of (y-s)² - ι(x_y-y)²: an end, or the grid point nearest to the vertex where ι > 1."""
     at_low = (low - s) ** 2 - iota * (x_y - low) ** 2
     at_high = (high - s) ** 2 - iota * (x_y - high) ** 2
     vertex = min(max((iota * x_y - s) * inverse_curvature, low), high)
-    y = low + step * np.floor((vertex - low) / step + 0.5)
+    y = low + step * np.floor((vertex - low) * inverse_step + 0.5)
     return max(max(at_low, at_high), (y - s) ** 2 - iota * (x_y - y) ** 2)
 
 
 @njit(**EXACT)
 def _fill_tables(theta, x, ws, n):
     for i in range(ws.near.size):
-        for a in range(n):
-            ws.exp_table[i, a] = fast_exp(-theta[i] * ws.axis[a])
-            gap = x[i] - ws.axis[a]
-            ws.distance[i, a] = gap * gap
+        table, distance, w, x_i = ws.exp_table[i], ws.distance[i], theta[i], x[i]
+        for a in range(whole_fours(n)):
+            table[a] = fast_exp(-w * ws.axis[a])
+            gap = x_i - ws.axis[a]
+            distance[a] = gap * gap
 
 
 @njit(**EXACT)
@@ -106,28 +113,36 @@ def _build_lines(bias, ws):
     for o in range(ws.outer.size - 1):
         i = ws.outer[o]
         first, width = ws.first[i], ws.last[i] - ws.first[i] + 1
+        table, distance = ws.exp_table[i, first:], ws.distance[i, first:]
+        axis = ws.axis[first:]
         # from the last line to the first, so that a line is read before its place is written
         for at in range(count - 1, -1, -1):
+            to = np.uintp(at * width)
             e, d = ws.line[0, at], ws.line[1, at]
-            for a in range(width - 1, -1, -1):
-                to = at * width + a
-                ws.line[0, to] = e * ws.exp_table[i, first + a]
-                ws.line[1, to] = d + ws.distance[i, first + a]
-                for before in range(o):
-                    ws.line_z[before, to] = ws.line_z[before, at]
-                ws.line_z[o, to] = ws.axis[first + a]
+            for before in range(o):
+                z = ws.line_z[before, at]
+                row = ws.line_z[before]
+                for a in range(width):
+                    row[to + np.uintp(a)] = z
+            exp_t, dist, z_here = ws.line[0], ws.line[1], ws.line_z[o]
+            for a in range(width):
+                exp_t[to + np.uintp(a)] = e * table[a]
+            for a in range(width):
+                dist[to + np.uintp(a)] = d + distance[a]
+            for a in range(width):
+                z_here[to + np.uintp(a)] = axis[a]
         count *= width
     return count
 
 
 @njit(**EXACT)
-def _bound_lines(count, lines, e_first, e_last, e_near, iota, x_y, low, high, step, inverse_curvature):
+def _bound_lines(count, lines, e_first, e_last, e_near, iota, x_y, low, high, step, inverse_step, inverse_curvature):
     exp_t, distance, upper, lower = lines[0], lines[1], lines[2], lines[3]
     for at in range(count):
         e, g = exp_t[at], iota * distance[at]
-        f_first = _best_y(1.0 / (1.0 + e * e_first), iota, x_y, low, high, step, inverse_curvature)
-        f_last = _best_y(1.0 / (1.0 + e * e_last), iota, x_y, low, high, step, inverse_curvature)
-        f_near = _best_y(1.0 / (1.0 + e * e_near), iota, x_y, low, high, step, inverse_curvature)
+        f_first = _best_y(1.0 / (1.0 + e * e_first), iota, x_y, low, high, step, inverse_step, inverse_curvature)
+        f_last = _best_y(1.0 / (1.0 + e * e_last), iota, x_y, low, high, step, inverse_step, inverse_curvature)
+        f_near = _best_y(1.0 / (1.0 + e * e_near), iota, x_y, low, high, step, inverse_step, inverse_curvature)
         upper[at] = max(f_first, f_last) - g
         lower[at] = f_near - g
 
@@ -141,41 +156,78 @@ def _largest(values, count):
 
 
 @njit(**EXACT)
-def _stretches(count, lines, floor, inverse_iota, x_inner, low, step, first, last):
+def _stretches(count, lines, floor, inverse_iota, x_inner, low, inverse_step, first, last):
     """On each line the indices around x that may lie above the floor: ι (x-z)² ≤ upper - floor."""
     upper, start, stop = lines[2], lines[4], lines[5]
     for at in range(count):
         radius = math.sqrt(max(upper[at] - floor, 0.0) * inverse_iota)
-        start[at] = max(np.ceil((x_inner - radius - low) / step - 1e-9), first)
-        stop[at] = min(np.floor((x_inner + radius - low) / step + 1e-9), last)
+        start[at] = max(np.ceil((x_inner - radius - low) * inverse_step - 1e-9), first)
+        stop[at] = min(np.floor((x_inner + radius - low) * inverse_step + 1e-9), last)
 
 
 @njit(**EXACT)
-def _gather(count, ws, inner, width):
-    """The surviving z as contiguous arrays: e^{-t}, |x_z-z|², coordinates. Returns how many."""
-    n = 0
+def _put_four(row, at, a, b, c, d):
+    row[at] = a
+    row[at + np.uintp(1)] = b
+    row[at + np.uintp(2)] = c
+    row[at + np.uintp(3)] = d
+
+
+@njit(**EXACT)
+def _gather(count, ws, inner, points):
+    """The surviving z as contiguous arrays: e^{-t}, |x_z-z|², coordinates. Returns how many.
+
+    A stretch is rounded up to whole groups of four, which vectorise; the points that this adds are points of the grid, so
+    the sum only gains terms that it need not have had. Unsigned indices spare the test for negative ones.
+    """
+    n = np.uintp(0)
     outer = ws.outer.size - 1
-    table, distance = ws.exp_table[inner], ws.distance[inner]
-    exp_t, dist = ws.candidate[0], ws.candidate[1]
+    table, distance, axis = ws.exp_table[inner], ws.distance[inner], ws.axis
+    exp_t, dist, z_inner = ws.candidate[0], ws.candidate[1], ws.candidate_z[outer]
     for at in range(count):
         start = int(ws.line[4, at])
         here = int(ws.line[5, at]) - start + 1
         if here <= 0:
             continue
         e, d = ws.line[0, at], ws.line[1, at]
-        # a fixed width, past the end where need be: cheaper than a loop whose length the processor cannot foresee
-        for a in range(width):
-            exp_t[n + a] = e * table[start + a]
-        for a in range(width):
-            dist[n + a] = d + distance[start + a]
-        for a in range(width):
-            ws.candidate_z[outer, n + a] = ws.axis[start + a]
-        for o in range(outer):
-            z = ws.line_z[o, at]
-            for a in range(width):
-                ws.candidate_z[o, n + a] = z
-        n += here
-    return n
+        size = whole_fours(here)
+        if size <= points:
+            i = np.uintp(min(start, points - size))
+            end = n + np.uintp(size)
+            j = n
+            while j < end:
+                i1, i2, i3 = i + np.uintp(1), i + np.uintp(2), i + np.uintp(3)
+                _put_four(exp_t, j, e * table[i], e * table[i1], e * table[i2], e * table[i3])
+                _put_four(dist, j, d + distance[i], d + distance[i1], d + distance[i2], d + distance[i3])
+                _put_four(z_inner, j, axis[i], axis[i1], axis[i2], axis[i3])
+                for o in range(outer):
+                    z = ws.line_z[o, at]
+                    _put_four(ws.candidate_z[o], j, z, z, z, z)
+                i += np.uintp(4)
+                j += np.uintp(4)
+        else:
+            end = n + np.uintp(here)
+            for a in range(here):
+                j = n + np.uintp(a)
+                exp_t[j] = e * table[start + a]
+                dist[j] = d + distance[start + a]
+                z_inner[j] = axis[start + a]
+                for o in range(outer):
+                    ws.candidate_z[o, j] = ws.line_z[o, at]
+        n = end
+    return np.int64(n)
+
+
+@njit(**EXACT)
+def _coefficients(poly, y, x_y, peak, degree, top):
+    """Of the polynomials in v for Σ_y F, Σ_y F y and Σ_y F (x_y-y)², up to degree `top`; poly[3] has the exponents."""
+    for a in range(top + 1):
+        poly[0, a] = fast_exp(poly[3, a] - peak)
+    for a in range(degree + 1, top + 1):
+        poly[0, a] = 0.0
+    for a in range(top + 1):
+        poly[1, a] = poly[0, a] * y[a]
+        poly[2, a] = poly[0, a] * (x_y - y[a]) ** 2
 
 
 @njit(**EXACT)
@@ -247,6 +299,7 @@ def log_sum(theta_bar, x, axis, delta, cut, ws, out, counts):
     k = x.size - 1
     n = axis.size
     low, high, step = axis[0], axis[n - 1], axis[1] - axis[0]
+    inverse_step = 1.0 / step  # exact: the step is a power of 2
     x_y, bias = x[k], theta_bar[k]
     iota = log_cosh(theta_bar[k + 1])
     reach = max(abs(low), abs(high))
@@ -262,7 +315,7 @@ def log_sum(theta_bar, x, axis, delta, cut, ws, out, counts):
     for i in range(k):
         if abs(theta_bar[i]) < abs(theta_bar[inner]):
             inner = i
-        a = min(max(int(np.floor((x[i] - low) / step + 0.5)), 0), n - 1)
+        a = min(max(int(np.floor((x[i] - low) * inverse_step + 0.5)), 0), n - 1)
         ws.near[i] = a
         distance_near += ws.distance[i, a]
         exp_near *= ws.exp_table[i, a]
@@ -270,18 +323,21 @@ def log_sum(theta_bar, x, axis, delta, cut, ws, out, counts):
     inverse_iota = 1.0 / max(iota, 1e-200)
     s_low, s_high = stable_sigmoid(bias - t_radius), stable_sigmoid(bias + t_radius)
     f_most = max(
-        _best_y(s_low, iota, x_y, low, high, step, inverse_curvature),
-        _best_y(s_high, iota, x_y, low, high, step, inverse_curvature),
+        _best_y(s_low, iota, x_y, low, high, step, inverse_step, inverse_curvature),
+        _best_y(s_high, iota, x_y, low, high, step, inverse_step, inverse_curvature),
     )
-    seen = _best_y(1.0 / (1.0 + exp_near), iota, x_y, low, high, step, inverse_curvature) - iota * distance_near
+    seen = (
+        _best_y(1.0 / (1.0 + exp_near), iota, x_y, low, high, step, inverse_step, inverse_curvature)
+        - iota * distance_near
+    )
 
     # the range of each axis that can matter at all, then lines along the axis on which s changes least
     o = 0
     for i in range(k):
         slack = max(f_most - iota * (distance_near - ws.distance[i, ws.near[i]]) - seen + cut * delta, 0.0)
         radius = math.sqrt(slack * inverse_iota)
-        ws.first[i] = int(np.ceil(max((x[i] - radius - low) / step - 1e-9, 0.0)))
-        ws.last[i] = int(np.floor(min((x[i] + radius - low) / step + 1e-9, n - 1.0)))
+        ws.first[i] = int(np.ceil(max((x[i] - radius - low) * inverse_step - 1e-9, 0.0)))
+        ws.last[i] = int(np.floor(min((x[i] + radius - low) * inverse_step + 1e-9, n - 1.0)))
         if i != inner:
             ws.outer[o] = i
             o += 1
@@ -291,14 +347,14 @@ def log_sum(theta_bar, x, axis, delta, cut, ws, out, counts):
     table = ws.exp_table[inner]
     _bound_lines(
         lines, ws.line, table[first], table[last], table[ws.near[inner]],
-        iota, x_y, low, high, step, inverse_curvature,
+        iota, x_y, low, high, step, inverse_step, inverse_curvature,
     )  # fmt: skip
     nearest = iota * ws.distance[inner, ws.near[inner]]
     most = _largest(ws.line[2], lines) - nearest
     seen = max(seen, _largest(ws.line[3], lines) - nearest)
     floor = seen - cut * delta
-    _stretches(lines, ws.line, floor, inverse_iota, x[inner], low, step, float(first), float(last))
-    count = _gather(lines, ws, inner, last - first + 1)
+    _stretches(lines, ws.line, floor, inverse_iota, x[inner], low, inverse_step, float(first), float(last))
+    count = _gather(lines, ws, inner, n)
 
     # the range of y that can matter, and the coefficients of the polynomials in v
     y_first, y_last = 0, n - 1
@@ -316,12 +372,8 @@ def log_sum(theta_bar, x, axis, delta, cut, ws, out, counts):
             peak, at_peak = ws.poly[3, a], a
     if 2.0 * s_high * step * at_peak / delta > SPAN or (most - seen) / delta > SPAN:
         return _safe_log_sum(theta_bar, x, axis, delta, cut, out, counts)
-    top = max((degree + 3) // 4 * 4, 4)
-    for a in range(top + 1):
-        ws.poly[0, a] = fast_exp(ws.poly[3, a] - peak) if a <= degree else 0.0
-        y = axis[min(y_first + a, n - 1)]
-        ws.poly[1, a] = ws.poly[0, a] * y
-        ws.poly[2, a] = ws.poly[0, a] * (x_y - y) ** 2
+    top = max(whole_fours(degree), 4)
+    _coefficients(ws.poly, ws.axis[y_first:], x_y, peak, degree, top)
 
     shift = most / delta - 20.0 - peak
     _exponentials(count, ws.candidate, ws.poly, top, -2.0 * step / delta, 1.0 / delta, axis[y_first], iota, shift)
@@ -375,7 +427,7 @@ def maximum(theta_bar, x, axis):
     more = True
     while more:
         s, distance = _at_point(index, theta_bar, x, axis)
-        f = _best_y(s, iota, x_y, axis[0], axis[n - 1], axis[1] - axis[0], inverse_curvature)
+        f = _best_y(s, iota, x_y, axis[0], axis[n - 1], axis[1] - axis[0], 1.0 / (axis[1] - axis[0]), inverse_curvature)
         best = max(best, f - iota * distance)
         more = _next_point(index, n)
     return best
@@ -394,7 +446,7 @@ def _safe_log_sum(theta_bar, x, axis, delta, cut, out, counts):
     more = True
     while more:
         s, distance = _at_point(index, theta_bar, x, axis)
-        f = _best_y(s, iota, x_y, axis[0], axis[n - 1], axis[1] - axis[0], inverse_curvature)
+        f = _best_y(s, iota, x_y, axis[0], axis[n - 1], axis[1] - axis[0], 1.0 / (axis[1] - axis[0]), inverse_curvature)
         counts[1] += 1
         if (f - iota * distance - most) / delta > -cut:
             for a in range(n):
