@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from benchmarks.figure import Figure, typical
 
@@ -24,9 +26,14 @@ print(time.time())
 """
 
 
-def child(code: str) -> str:
-    """What a new Python prints."""
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+ROOT = Path(__file__).parents[1]
+
+
+def child(code: str, *arguments: str, **environment: str) -> str:
+    """What a new Python prints, started in the project's folder."""
+    words = [sys.executable, "-c", code, *arguments]
+    variables = os.environ | environment
+    return subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT, env=variables).stdout
 
 
 def start_up() -> list[Figure]:

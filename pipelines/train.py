@@ -16,8 +16,6 @@ from pipelines.config import PROJECT_ROOT, Settings
 from pipelines.progress import progress
 from pipelines.stage import run_stage
 from robust_sgld.data import PAPER_Q
-from robust_sgld.report.style import trial_color
-from robust_sgld.theory import measured_excess_risk
 from robust_sgld.tracking import Store, TrialRecord, TrialRecorder
 
 log = logging.getLogger(__name__)
@@ -90,6 +88,8 @@ def run_name(settings: Settings, sampler: rs.LangevinSampler) -> str:
 
 def run_color(settings: Settings, sampler: rs.LangevinSampler) -> str:
     """The colour of a trial in MLflow: one for each sampler and η2, another for each unusual q, δ, j or p."""
+    from robust_sgld.report.style import trial_color  # matplotlib: slow to import
+
     q = settings.resolved["data"].get("q", PAPER_Q)
     variant = " ".join([*([f"q={float(q)}"] if q != PAPER_Q else []), *unusual_dro(settings)])
     return trial_color(sampler.name, settings.resolved["eta2"] if settings.uses_dro else None, variant)
@@ -104,6 +104,8 @@ def unusual_dro(settings: Settings) -> list[str]:
 
 def theory_numbers(result: rs.TrialResult, sampler: rs.LangevinSampler, data: rs.Dataset) -> dict[str, float]:
     """Measured excess risk, robust value and λ/λ_max of a robust trial; none where the grid is too large for them."""
+    from robust_sgld.theory import measured_excess_risk
+
     if not isinstance(sampler, rs.RobustSGLD):
         return {}
     try:

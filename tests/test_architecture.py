@@ -20,7 +20,8 @@ LAYERS = [
     {"dual"},
     {"samplers"},
     {"trial"},
-    {"theory", "tracking", "report"},
+    {"theory"},
+    {"tracking", "report"},
 ]
 """Modules and packages of `robust_sgld` from the ground up: each imports from lower layers and from itself."""
 

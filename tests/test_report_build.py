@@ -73,6 +73,7 @@ def test_the_smoke_report_has_the_golden_structure(smoke: tuple[ReportFiles, str
         "figures", "figure-figure1", "figure-figure2",
         "beyond", "figure-theta",
         "adversary", "figure-adversary",
+        "theory", "table-excess_risk", "table-worst_case", "figure-worst_case",
         "alternatives", "table-baselines", "figure-comparison",
         "fidelity", "table-conventions",
         "trials", "table-trials",
@@ -83,6 +84,7 @@ def test_the_smoke_report_has_the_golden_structure(smoke: tuple[ReportFiles, str
         "Figures 1 and 2",
         "Beyond the paper",
         "The adversary",
+        "Theory", "Excess risk, measured and bounded", "The worst case",
         "What else a user could have picked", "Alternatives and samplers on the same data",
         "Fidelity", "Conventions, and where the paper's text says something else",
         "Trials", "The trials behind this report",
@@ -93,7 +95,7 @@ def test_the_smoke_report_has_the_golden_structure(smoke: tuple[ReportFiles, str
 
 def test_the_page_needs_nothing_from_outside(smoke: tuple[ReportFiles, str]) -> None:
     outline = Outline(smoke[1])
-    assert len(outline.sources) == 6
+    assert len(outline.sources) == 7
     assert all(source.startswith("data:image/svg+xml;base64,") for source in outline.sources)
     assert not re.search(r"""(?:src|href)=["'](?!data:|#)|@import|url\((?!["']?data:)""", smoke[1])
     for source in outline.sources:
@@ -119,9 +121,9 @@ def test_names_of_runs_are_escaped(smoke: tuple[ReportFiles, str]) -> None:
 def test_every_file_is_written_and_named(smoke: tuple[ReportFiles, str]) -> None:
     files = smoke[0]
     out = files.html.parent
-    figures = ("hitting_times", "figure1", "figure2", "theta", "adversary", "comparison")
+    figures = ("hitting_times", "figure1", "figure2", "theta", "adversary", "worst_case", "comparison")
     assert set(files.figures) == {out / "figures" / f"{n}{s}" for n in figures for s in (".png", ".svg", ".pdf")}
-    tables = ("table2", "spread", "baselines", "conventions", "trials")
+    tables = ("table2", "spread", "excess_risk", "worst_case", "baselines", "conventions", "trials")
     assert set(files.tables) == {out / "tables" / f"{n}{s}" for n in tables for s in (".csv", ".tex", ".md")}
     begins = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
     assert all(path.read_bytes().startswith(begins[path.suffix]) for path in files.figures)
@@ -164,8 +166,8 @@ def test_sweeps_appear_when_their_trials_exist(paper: rs.Dataset) -> None:
     ]
     found = contents(trials, paper)
     assert [part.id for part in found.parts] == [
-        "table2", "figures", "beyond", "adversary", "alternatives", "corruption", "smoothing", "grid", "fidelity",
-        "trials",
+        "table2", "figures", "beyond", "adversary", "theory", "alternatives", "corruption", "smoothing", "grid",
+        "fidelity", "trials",
     ]  # fmt: skip
     assert found.warning == ""
     grid = next(part for part in found.parts if part.id == "grid")

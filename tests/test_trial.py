@@ -244,7 +244,7 @@ def test_the_thinned_axis(n_iter, thin):
     assert axis[0] == 1
     assert axis[-1] == n_iter
     assert set(range(thin, n_iter + 1, thin)) <= set(axis)
-    assert len(axis) <= n_iter // thin + 14
+    assert len(axis) <= n_iter // thin + 31
 
 
 @pytest.mark.parametrize("name", ["trial.npz", "trial"])

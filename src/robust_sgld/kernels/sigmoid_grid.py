@@ -177,8 +177,8 @@ def _put_four(row, at, a, b, c, d):
 def _gather(count, ws, inner, points):
     """The surviving z as contiguous arrays: e^{-t}, |x_z-z|², coordinates. Returns how many.
 
-    A stretch is rounded up to whole groups of four, which vectorise; the points that this adds are points of the grid, so
-    the sum only gains terms that it need not have had. Unsigned indices spare the test for negative ones.
+    A stretch is rounded up to whole groups of four, which vectorise; the points that this adds are points of the grid,
+    so the sum only gains terms that it need not have had. Unsigned indices spare the test for negative ones.
     """
     n = np.uintp(0)
     outer = ws.outer.size - 1

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from robust_sgld.dro import DRO
+from robust_sgld.problems import SigmoidRegression
+from robust_sgld.theory import TheoryConstants
+
 SOURCE = "Neufeld, Ng, Zhang, arXiv:2403.09532, Table 2 (label tbl:mseloss)"
 
 RUNS = 100
@@ -28,7 +32,7 @@ SETTINGS: dict[str, float | str | tuple[float, ...]] = {
 }
 """tbl:params, by the keys of the configuration"""
 
-LAMBDA_MAX = 1.4767874e-20
+LAMBDA_MAX = float(TheoryConstants.of(SigmoidRegression(4), DRO(eta2=1.0), beta=1e9, theta0=-2.0).step_max)
 """λ_{max,δ} of defn:step with the constants of prop:regression_example and tbl:params, η₂ = 1"""
 
 

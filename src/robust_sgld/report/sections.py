@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from robust_sgld.checks import InvalidInput
 from robust_sgld.data import Dataset
-from robust_sgld.report import baselines, fidelity, figures, published, table2, words
+from robust_sgld.report import baselines, fidelity, figures, published, table2, theory_page, theory_words, words
 from robust_sgld.report.displacement import displacements
 from robust_sgld.report.formats import Column, Table, seconds, whole
 from robust_sgld.report.trials import ReportTrial, departures, main_trials, sweep
@@ -21,12 +21,13 @@ FIGURES = (
     "hitting_times",
     "eta2",
     "adversary",
+    "worst_case",
     "comparison",
     "corruption",
     "smoothing",
     "grid",
 )
-TABLES = ("table2", "spread", "baselines", "conventions", "figure1_levels", "trials")
+TABLES = ("table2", "spread", "excess_risk", "worst_case", "baselines", "conventions", "figure1_levels", "trials")
 """every name that a report may use for a file"""
 
 
@@ -83,6 +84,9 @@ def contents(trials: Sequence[ReportTrial], data: Dataset) -> Contents:
             "moving.",
         )
         parts.append(Part("adversary", "The adversary", [words.moved(moved)], drawings=[drawing]))
+    if theories := theory_page.theories(shown, data):
+        parts.append(_theory(theories, data))
+        summary += theory_words.guarantee(theories)
     if all(trial.is_sigmoid for trial in main):
         rows = baselines.records(data, baselines.baselines(data), main)
         said = words.cheaper(rows)
@@ -165,6 +169,24 @@ def _beyond(main: Sequence[ReportTrial], shown: Sequence[ReportTrial]) -> Part:
             )
         )
     return Part("beyond", "Beyond the paper", words.turning_point(main), drawings=drawings)
+
+
+def _theory(theories: Sequence[theory_page.TrialTheory], data: Dataset) -> Part:
+    tables, drawings = [theory_page.excess_table(theories)], []
+    if pictures := theory_page.pictures(theories):
+        tables.append(theory_page.worst_case_table(theories))
+        drawings.append(
+            Drawing(
+                "worst_case",
+                lambda: figures.worst_case(pictures),
+                "The data before and after the adversary",
+                "The worst case at the last state of the run with the median final loss. Outlines: the training data "
+                "on the grid; fillings: where the adversary has moved them. An empty outline is mass that has left, a "
+                "filling without outline is where it went. Left: the mass of y. Above: that of each feature. Below it: "
+                "that of both together, by area.",
+            )
+        )
+    return Part("theory", "Theory", theory_words.sentences(theories, data), tables, drawings)
 
 
 def _alternatives(data: Dataset, rows: list[dict[str, object]], said: list[str], main: Sequence[ReportTrial]) -> Part:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from robust_sgld.checks import InvalidInput
@@ -26,6 +26,8 @@ class ReportTrial:
     run_name: str
     experiment: str
     data_digest: str
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """what was recorded of it as a whole, e.g. "excess_risk"; empty for a trial of an older store"""
 
     @property
     def has_dual(self) -> bool:

@@ -5,6 +5,7 @@ from robust_sgld.report.figures.comparison import comparison
 from robust_sgld.report.figures.paths import figure1, figure2, theta_paths
 from robust_sgld.report.figures.spread import final_mse_against_eta2, hitting_times
 from robust_sgld.report.figures.sweeps import corruption, grid_cost, smoothing
+from robust_sgld.report.figures.worst_case import worst_case
 
 __all__ = [
     "adversary",
@@ -17,4 +18,5 @@ __all__ = [
     "hitting_times",
     "smoothing",
     "theta_paths",
+    "worst_case",
 ]
