@@ -55,6 +55,7 @@ def as_report_trial(trial: RecordedTrial) -> ReportTrial:
         run_name=trial.name,
         experiment=trial.tags.get("experiment", ""),
         data_digest=trial.tags["data_digest"],
+        metrics=trial.metrics,
     )
 
 

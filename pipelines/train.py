@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
@@ -64,7 +65,12 @@ def train(cfg: DictConfig) -> float:
         )
         with TrialRecorder(store, record, data) as recorder:
             result = _sample(settings, data, sampler, name)
-            recorder.log(result, sampler, theory_numbers(result, sampler, data))
+            recorder.log(
+                result,
+                sampler,
+                theory_numbers(result, sampler, data),
+                trial_figures(settings, result, sampler, data, name),
+            )
         log.info("recorded as MLflow run %s", recorder.run_id)
     headline = result.headline()
     _say(name, headline, settings)
@@ -124,6 +130,22 @@ def git_facts() -> dict[str, str]:
     except (OSError, subprocess.CalledProcessError):
         return {}
     return {"git.commit": commit, "git.dirty": str(bool(changed.strip())).lower()}
+
+
+def trial_figures(
+    settings: Settings, result: rs.TrialResult, sampler: rs.LangevinSampler, data: rs.Dataset, name: str
+) -> dict[str, Any]:
+    """The pictures that a trial has of its own; the report compares trials."""
+    from robust_sgld.report import ReportTrial, figures
+    from robust_sgld.report.theory_page import trial_worst_case
+
+    trial = ReportTrial(result, settings.params, "", name, settings.experiment, data.digest)
+    drawn = {"figures/test_loss.png": figures.trial_losses(trial)}
+    try:
+        drawn["figures/worst_case.png"] = trial_worst_case(result, sampler, data)
+    except rs.InvalidInput as error:
+        log.debug("no worst case is drawn: %s", error)
+    return drawn
 
 
 def _already(settings: Settings, data: rs.Dataset, store: Store | None, name: str) -> float | None:

@@ -94,6 +94,10 @@ def test_a_trial_is_recorded_in_full(root):
     assert {i.dataset.digest for i in run.inputs.dataset_inputs} == {robust.tags["data_digest"][:36]}
     files = {f.path for f in store.client.list_artifacts(robust.run_id)}
     assert {"config.yaml", "environment.txt", "trial.npz", "runs.csv"} <= files
+    drawn = {f.path for f in store.client.list_artifacts(robust.run_id, "figures")}
+    assert drawn == {"figures/test_loss.png", "figures/worst_case.png"}
+    for metric in ("excess_risk", "robust_value", "step_size_over_max"):
+        assert metric in robust.metrics, metric
 
 
 def test_curves_have_the_update_as_step(root):

@@ -65,8 +65,9 @@ class Frontier:
 
     def points_at(self, atom: int, losses: np.ndarray, gain: float, squared: int) -> np.ndarray:
         """(k, m) the grid points at squared distance s from the atom at which U equals the gain."""
-        steps = np.rint((self._points - self.atoms[atom]) / self.grid.step)
-        return self._points[((steps**2).sum(1) == squared) & (losses == gain)]
+        points = self._points[losses == gain]
+        steps = np.rint((points - self.atoms[atom]) / self.grid.step)
+        return points[(steps**2).sum(1) == squared]
 
 
 def frontier_of(problem: Problem, dro: DRO, data: np.ndarray) -> Frontier:

@@ -2,7 +2,7 @@
 
 from robust_sgld.report.figures.adversary import adversary
 from robust_sgld.report.figures.comparison import comparison
-from robust_sgld.report.figures.paths import figure1, figure2, theta_paths
+from robust_sgld.report.figures.paths import figure1, figure2, theta_paths, trial_losses
 from robust_sgld.report.figures.spread import final_mse_against_eta2, hitting_times
 from robust_sgld.report.figures.sweeps import corruption, grid_cost, smoothing
 from robust_sgld.report.figures.worst_case import worst_case
@@ -18,5 +18,6 @@ __all__ = [
     "hitting_times",
     "smoothing",
     "theta_paths",
+    "trial_losses",
     "worst_case",
 ]

@@ -89,6 +89,20 @@ def figure2(trials: Sequence[ReportTrial]) -> Figure:
     return figure
 
 
+@styled
+def trial_losses(trial: ReportTrial) -> Figure:
+    """Test loss along the updates of one trial: mean over the runs and 5–95 %."""
+    figure, (axes,) = new_figure(7.2, 3.2)
+    draw_path(axes, trial, trial.result.axis, trial.result.losses)
+    reference_lines(axes, trial.result)
+    axes.set(yscale="log", ylabel="mean squared loss on test rows", xlabel="update $n$", title=trial.run_name)
+    axes.xaxis.set_major_formatter(thousands)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right center")
+    small_log_labels(axes.yaxis)
+    from_start(axes, [trial])
+    return figure
+
+
 def from_start(axes: Axes, trials: Sequence[ReportTrial]) -> None:
     """The axis of the updates, from 0 to the last."""
     axes.set_xlim(0, 1.01 * max((trial.result.n_iter for trial in trials), default=1))
