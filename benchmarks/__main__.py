@@ -15,6 +15,7 @@ import numpy as np
 import robust_sgld as rs
 from benchmarks.figure import Figure, figure_table, table
 from benchmarks.processes import ROOT, start_up
+from benchmarks.reproduction import shares
 from benchmarks.sampling import N_ITER, Chain, plain_chain, robust_chains, seconds_per_exponential
 from benchmarks.trials import peak_memory, two_workers
 
@@ -94,6 +95,7 @@ def main() -> None:
     say("start-up of fresh processes")
     figures += start_up()
     figures.append(Figure("one exponential (fast_exp, vectorised)", per_exponential * 1e9, "ns"))
+    figures += shares()
     say("done")
 
     print(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +115,10 @@ def theory_numbers(result: rs.TrialResult, sampler: rs.LangevinSampler, data: rs
 
     if not isinstance(sampler, rs.RobustSGLD):
         return {}
+    began = time.perf_counter()
     try:
-        return measured_excess_risk(result, sampler, data).headline()
+        numbers = measured_excess_risk(result, sampler, data).headline()
+        return {**numbers, "theory_seconds": time.perf_counter() - began}
     except rs.InvalidInput as error:
         log.info("no excess risk is measured: %s", error)
         return {}

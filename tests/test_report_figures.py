@@ -14,7 +14,7 @@ from matplotlib.quiver import Quiver
 
 import robust_sgld as rs
 from robust_sgld.report import figures
-from robust_sgld.report.displacement import Displacement, displacement, dro_of, typical_run
+from robust_sgld.report.displacement import displacement, displacements, dro_of, typical_run
 from robust_sgld.report.style import VANILLA, new_figure, styled, trial_color
 from robust_sgld.report.trials import ReportTrial, sweep
 from tests.report_samples import THETA_STAR, made_up
@@ -237,8 +237,8 @@ def test_the_dro_of_a_trial_is_its_own() -> None:
 
 
 def test_adversary_draws_an_arrow_for_each_atom_inside_the_view(few_rows: rs.Dataset) -> None:
-    found = [displacement(made_up(eta2=eta2), few_rows) for eta2 in (0.1, 0.5, 1.0, 2.0)]
-    known = [one for one in found if isinstance(one, Displacement)]
+    known = displacements([made_up(eta2=eta2) for eta2 in (1.0, 0.1, 2.0, 0.5)], few_rows)
+    assert [one.trial.eta2 for one in known] == [0.1, 1.0, 2.0]
     figure = figures.adversary(known)
     assert len(figure.axes) == 3
     one, axes = known[-1], figure.axes[-1]

@@ -101,6 +101,7 @@ def displacement(trial: ReportTrial, data: Dataset) -> Displacement | None:
 
 
 def displacements(trials: Sequence[ReportTrial], data: Dataset) -> list[Displacement]:
-    """Of every trial that has one, by η₂."""
+    """Of the trials with the smallest, a middle and the largest η₂, in this order; fewer where there are fewer."""
     robust = sorted((trial for trial in trials if trial.has_dual), key=lambda trial: trial.eta2 or 0.0)
-    return [found for trial in robust if (found := displacement(trial, data)) is not None]
+    shown = [robust[i] for i in sorted({0, len(robust) // 2, len(robust) - 1})] if robust else []
+    return [found for trial in shown if (found := displacement(trial, data)) is not None]

@@ -17,12 +17,11 @@ from robust_sgld.report.style import CLEAN, INK, OUTLIER, new_figure, styled
 def adversary(found: Sequence[Displacement]) -> Figure:
     """Arrows from each atom of μ_{0,ℓ,j} to its softmax-weighted mean position.
 
-    One panel for the weakest, a middle and the strongest adversary, in the plane of the index ⟨w,z⟩+b₀ and y, because
+    One panel for each, in the plane of the index ⟨w,z⟩+b₀ and y, because
     the loss depends on these two alone. Dots have the weight of their atom as area.
     """
-    shown = [found[i] for i in sorted({0, len(found) // 2, len(found) - 1})]
-    figure, panels = new_figure(7.2, 4.2, 1, len(shown), sharex=True, sharey=True)
-    for axes, one in zip(panels, shown, strict=True):
+    figure, panels = new_figure(7.2, 4.2, 1, len(found), sharex=True, sharey=True)
+    for axes, one in zip(panels, found, strict=True):
         _plane(axes, one)
     panels[0].set_ylabel("$y$")
     handles, labels = panels[0].get_legend_handles_labels()
