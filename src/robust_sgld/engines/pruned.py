@@ -27,7 +27,7 @@ class PrunedEngine(Engine):
         # All that is dropped is below N e^{-cut} = e^{-37} < 2^{-53} of the sum.
         self._cut = self.grid.log_size + 37.0
         self.counts = np.zeros(3, dtype=np.int64)
-        """Grid points summed, sigmoids and exponentials computed so far (of the calls in this thread)."""
+        """Grid points summed, sigmoids and exponentials computed so far."""
 
     @classmethod
     def refusal(cls, problem: Problem, dro: DRO) -> str | None:
@@ -48,7 +48,9 @@ class PrunedEngine(Engine):
         value, cost = np.empty(len(x)), np.empty(len(x))
         grad_u = np.empty((len(x), self.problem.n_params))
         ws = kernel.workspace(self.grid.axis, self.problem.dim)
-        kernel.log_sums(theta_bar, x, self.grid.axis, self.dro.delta, self._cut, ws, value, grad_u, cost, self.counts)
+        counts = np.zeros_like(self.counts)
+        kernel.log_sums(theta_bar, x, self.grid.axis, self.dro.delta, self._cut, ws, value, grad_u, cost, counts)
+        self.counts += counts
         return LogSum(value, grad_u, cost)
 
     def maximum(self, theta_bar: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -67,9 +69,12 @@ class PrunedEngine(Engine):
     ) -> np.ndarray:
         states = np.empty(noise.shape)
         ws = kernel.workspace(self.grid.axis, self.problem.dim)
+        # threads share an engine: each counts for itself and adds at the end, while it holds the interpreter lock
+        counts = np.zeros_like(self.counts)
         for r in range(len(states)):
             kernel.robust_chain(
                 train, theta0, indices[r], noise[r], step_size, noise_scale, self.dro.eta1, self.dro.eta2,
-                self.grid.axis, self.dro.delta, self._cut, ws, states[r], self.counts,
+                self.grid.axis, self.dro.delta, self._cut, ws, states[r], counts,
             )  # fmt: skip
+        self.counts += counts
         return states
