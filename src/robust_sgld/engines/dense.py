@@ -69,15 +69,17 @@ class DenseEngine(Engine):
         return LogSum(*(np.concatenate(p) for p in zip(*parts, strict=True)))
 
     def _log_sum_block(self, theta_bar: np.ndarray, x: np.ndarray) -> LogSum:
-        exponent, cost = self._exponents(theta_bar, x)
-        exponent = exponent / self.dro.delta
-        top = exponent.amax(1, keepdim=True)
-        weight = torch.exp(exponent - top)
-        total = _row_sums(weight)
+        value, cost = self._exponents(theta_bar, x)
+        exponent = value.numpy() / self.dro.delta
+        top = exponent.max(axis=1)
+        # Sums in NumPy, whose order N alone decides (torch's depends on B and on its threads), and so the exponential:
+        # torch's is off by 1e-11 now and then where several threads are the first in a process to call it.
+        weight = np.exp(exponent - top[:, None])
+        total = weight.sum(axis=1)
         theta = torch.from_numpy(np.ascontiguousarray(split(theta_bar)[0]))
-        grad = self.problem.grad(theta[:, None, :], self._xi)
-        grad_u = np.stack([_row_sums(weight * grad[..., i]) / total for i in range(self.problem.n_params)], axis=1)
-        return LogSum(top[:, 0].numpy() + np.log(total), grad_u, _row_sums(weight * cost) / total)
+        grad = self.problem.grad(theta[:, None, :], self._xi).detach().numpy()
+        grad_u = np.stack([(weight * grad[..., i]).sum(axis=1) for i in range(self.problem.n_params)], axis=1)
+        return LogSum(top + np.log(total), grad_u / total[:, None], (weight * cost.numpy()).sum(axis=1) / total)
 
     def maximum(self, theta_bar: np.ndarray, x: np.ndarray) -> np.ndarray:
         parts = [
@@ -85,8 +87,3 @@ class DenseEngine(Engine):
             for i in range(0, len(x), self._block)
         ]
         return np.concatenate(parts)
-
-
-def _row_sums(values: torch.Tensor) -> np.ndarray:
-    """Σ over the grid of (B, N), in an order that N alone decides: torch's depends on B and on its threads."""
-    return values.numpy().sum(axis=1)
