@@ -18,6 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 import robust_sgld as rs
 from robust_sgld.checks import InvalidInput, integer, positive
+from robust_sgld.rng import checked_seed
 
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 CONFIG_DIR = PROJECT_ROOT / "conf"
@@ -27,15 +28,24 @@ TOP_LEVEL = ("eta2", "seed", "force", "experiment", "root")
 TRIAL_KEYS = ("runs", "n_iter", "thin", "tolerance", "workers")
 TRACKING_KEYS = ("uri", "artifacts", "experiment", "children")
 CHILDREN = ("headline", "curves", "none")
+MAX_N_ITER = 10**8
 ALLOWED_TARGETS = ("robust_sgld.",)
 """`_target_` names something below one of these packages, and nothing else is imported."""
 
 
 @functools.cache
 def register_resolvers() -> None:
-    """${project_root:} and ${unique:}, which keeps jobs of the same second apart."""
+    """${project_root:}, ${folder:…} and ${unique:}, which keeps jobs of the same second apart."""
     OmegaConf.register_new_resolver("project_root", lambda: str(PROJECT_ROOT))
+    OmegaConf.register_new_resolver("folder", absolute_folder)
     OmegaConf.register_new_resolver("unique", lambda: uuid.uuid4().hex[:6], use_cache=True)
+
+
+def absolute_folder(path: Any) -> str:
+    """A folder that the user named, from wherever the command was started."""
+    if not isinstance(path, str) or not path.strip():
+        raise InvalidInput(f"root must be the path of a folder, got {path!r}.")
+    return str(Path(path).expanduser().resolve())
 
 
 @dataclass(frozen=True)
@@ -82,18 +92,23 @@ class Settings:
         if not isinstance(resolved["force"], bool):
             raise InvalidInput(f"force must be true or false, got {resolved['force']!r}.")
         positive("eta2", resolved["eta2"])
+        if resolved["dro"].get("eta2", resolved["eta2"]) != resolved["eta2"]:
+            raise InvalidInput("eta2 is set at the top level: eta2=… instead of dro.eta2=…")
+        if trial["n_iter"] > MAX_N_ITER:
+            raise InvalidInput(f"trial.n_iter must be at most {MAX_N_ITER}: a run's path is held in memory.")
+        _check_tracking(tracking)
         for group in ("data", "problem", "dro", "sampler"):
             _check_keys(group, resolved[group])
         return cls(
             resolved=resolved,
-            root=Path(resolved["root"]).expanduser().resolve(),
-            seed=integer("seed", resolved["seed"], least=0),
+            root=Path(absolute_folder(resolved["root"])),
+            seed=checked_seed(resolved["seed"]),
             force=resolved["force"],
             experiment=str(resolved["experiment"]),
             trial=trial,
             tracking=Tracking(
                 uri=tracking["uri"],
-                artifacts=Path(tracking["artifacts"]) if tracking["artifacts"] else None,
+                artifacts=Path(tracking["artifacts"]).resolve() if tracking["artifacts"] else None,
                 experiment=str(tracking["experiment"]),
                 children=tracking["children"],
             ),
@@ -139,7 +154,8 @@ class Settings:
     @property
     def data_path(self) -> Path:
         """Where the data set of this config lives."""
-        return self.root / "outputs" / "data" / f"{stable_hash(self.resolved['data'])}.npz"
+        key = {**self.resolved["data"], "version": rs.__version__}
+        return self.root / "outputs" / "data" / f"{stable_hash(key)}.npz"
 
     def make_sampler(self, data: rs.Dataset) -> rs.LangevinSampler:
         """The sampler, on its problem and, where it takes one, its DRO."""
@@ -180,8 +196,8 @@ def _canonical(value: Any) -> Any:
         return {str(k): _canonical(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_canonical(v) for v in value]
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return repr(float(value))
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else repr(value)
     return value
 
 
@@ -195,6 +211,16 @@ def _resolve(cfg: DictConfig) -> dict[str, Any]:
         raise InvalidInput(f"{key}: {str(error).splitlines()[0]}") from None
     assert isinstance(resolved, dict)
     return {str(k): v for k, v in resolved.items()}
+
+
+def _check_tracking(tracking: Mapping[str, Any]) -> None:
+    uri, artifacts, experiment = tracking["uri"], tracking["artifacts"], tracking["experiment"]
+    if uri is not None and (not isinstance(uri, str) or not uri.strip() or uri.rstrip("/") == "sqlite:"):
+        raise InvalidInput(f"tracking.uri must be the address of a store, or tracking=off for none, got {uri!r}.")
+    if artifacts is not None and (not isinstance(artifacts, str) or not artifacts.strip()):
+        raise InvalidInput(f"tracking.artifacts must be the path of a folder, got {artifacts!r}.")
+    if not isinstance(experiment, str) or not experiment.strip() or "/" in experiment:
+        raise InvalidInput(f"tracking.experiment must be a name without '/', got {experiment!r}.")
 
 
 def _known(where: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
@@ -224,11 +250,12 @@ def _parameters(target: Callable[..., Any]) -> tuple[str, ...]:
 
 def _check_keys(group: str, node: Mapping[str, Any]) -> None:
     """Every key of a node is an argument of its target (a sampler's theta0 belongs to the trial)."""
-    known = [*_parameters(_target(group, node)), *(["theta0"] if group == "sampler" else [])]
+    ours = ("problem", "dro", *(["dim"] if group == "problem" else []))  # what the pipeline itself passes
+    known = [k for k in _parameters(_target(group, node)) if k not in ours] + (["theta0"] if group == "sampler" else [])
     for key in node:
         if key != "_target_" and key not in known:
-            listed = ", ".join(k for k in known if k not in ("problem", "dro"))
-            raise InvalidInput(f"{group}.{key} is not a key of {node['_target_']}; it takes {listed}.")
+            listed = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise InvalidInput(f"{group}.{key} is not a key of {node['_target_']}; {listed}.")
 
 
 def _call(group: str, node: Mapping[str, Any], **extra: Any) -> Any:

@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import yaml
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from pipelines.config import Settings
@@ -26,8 +27,9 @@ COMPARED = ("states", "losses", "objective", "n_es", "loss_at_n_es", "final_loss
 
 def rerun(cfg: DictConfig) -> bool:
     """The same trial once more, as a run of its own; True if every number is identical to the recorded one."""
-    if OmegaConf.is_missing(cfg, "run_id"):
+    if OmegaConf.is_missing(cfg, "run_id") or cfg.run_id is None:
         raise InvalidInput("run_id must be given: run_id=<MLflow run id of a trial>.")
+    _refuse_changes()
     run_id = str(cfg.run_id)
     with open_dict(cfg):
         del cfg["run_id"]
@@ -44,11 +46,11 @@ def rerun(cfg: DictConfig) -> bool:
     again = OmegaConf.create({**OmegaConf.to_container(cfg, resolve=True), **repeated, "force": True})  # type: ignore[dict-item]
     train(again)
     settings = Settings.of(again)
-    newest = store.complete(settings.config_hash, settings.make_data().digest)
-    if newest is None or newest.run_id == run_id:
-        raise InvalidInput(
-            f"run {run_id} was made from other data or another version of this package: nothing to compare."
-        )
+    digest = settings.make_data().digest
+    if recorded.tags.get("data_digest") != digest:
+        raise InvalidInput(f"run {run_id} was made from other data (digest {recorded.tags.get('data_digest')}).")
+    newest = store.complete(settings.config_hash, digest)
+    assert newest is not None  # train has just recorded it
     old, new = recorded.result(), newest.result()
     different = [key for key in COMPARED if not np.array_equal(getattr(old, key), getattr(new, key), equal_nan=True)]
     if different:
@@ -58,5 +60,21 @@ def rerun(cfg: DictConfig) -> bool:
     return not different
 
 
+def _refuse_changes() -> None:
+    """A rerun repeats the recorded config: what would change it is an error, not ignored."""
+    if not HydraConfig.initialized():
+        return
+    for override in HydraConfig.get().overrides.task:
+        key = override.lstrip("+~").split("=")[0]
+        if key.split(".")[0] in REPEATED and key != "trial.workers":
+            raise InvalidInput(f"{key} comes from the recorded run; a rerun takes no {key}=….")
+
+
+def command(cfg: DictConfig) -> None:
+    """`rerun` with an exit code: 1 if the numbers differ."""
+    if not rerun(cfg):
+        raise SystemExit(1)
+
+
 if __name__ == "__main__":
-    sys.exit(run_stage(rerun, config_name="rerun"))
+    sys.exit(run_stage(command, config_name="rerun"))

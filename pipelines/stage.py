@@ -43,7 +43,11 @@ def run_stage(task: Callable[[DictConfig], Any], config_name: str = "config") ->
     )
     try:
         command()
-    except USER_ERRORS as error:
+    except (*USER_ERRORS, OSError) as error:
+        return _refuse(error)
+    except ValueError as error:
+        if "Config group override" not in str(error):  # Hydra's word for group=null
+            raise
         return _refuse(error)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -69,7 +73,7 @@ def _leaving_nothing(task: Callable[[DictConfig], Any]) -> Callable[[DictConfig]
     def wrapped(cfg: DictConfig) -> Any:
         try:
             return task(cfg)
-        except USER_ERRORS as error:
+        except (*USER_ERRORS, OSError) as error:
             if HydraConfig.get().mode == RunMode.MULTIRUN:
                 raise
             folder = Path(HydraConfig.get().runtime.output_dir)

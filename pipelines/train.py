@@ -14,13 +14,15 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 import robust_sgld as rs
-from pipelines.config import PROJECT_ROOT, Settings
+from pipelines.config import CONFIG_DIR, PROJECT_ROOT, Settings, stable_hash
 from pipelines.progress import progress
 from pipelines.stage import run_stage
 from robust_sgld.data import PAPER_Q
 from robust_sgld.tracking import Store, TrialRecord, TrialRecorder
 
 log = logging.getLogger(__name__)
+
+SYMBOLS = {"delta": "δ", "eta1": "η1", "step_size": "λ", "beta": "β", "theta0": "θ0"}
 
 _done_in_this_sweep: dict[str, float] = {}
 
@@ -90,7 +92,7 @@ def run_name(settings: Settings, sampler: rs.LangevinSampler) -> str:
     eta2 = [f"η2={float(settings.resolved['eta2'])}"] if settings.uses_dro else []
     data = settings.resolved["data"]
     q = [f"q={float(data['q'])}"] if "q" in data else []
-    return " ".join([sampler.name, *eta2, *q, *unusual_dro(settings)])
+    return " ".join([sampler.name, *eta2, *q, *unusual(settings)])
 
 
 def run_color(settings: Settings, sampler: rs.LangevinSampler) -> str:
@@ -98,15 +100,39 @@ def run_color(settings: Settings, sampler: rs.LangevinSampler) -> str:
     from robust_sgld.report.style import trial_color  # matplotlib: slow to import
 
     q = settings.resolved["data"].get("q", PAPER_Q)
-    variant = " ".join([*([f"q={float(q)}"] if q != PAPER_Q else []), *unusual_dro(settings)])
+    variant = " ".join([*([f"q={float(q)}"] if q != PAPER_Q else []), *unusual(settings)])
     return trial_color(sampler.name, settings.resolved["eta2"] if settings.uses_dro else None, variant)
 
 
-def unusual_dro(settings: Settings) -> list[str]:
-    """What is not as in the paper, e.g. ["δ=0.05"]; nothing for a sampler without a DRO."""
-    usual, dro = rs.DRO(), settings.resolved["dro"]
-    shown = (("delta", "δ"), ("j", "j"), ("p", "p"), ("eta1", "η1"))
-    return [f"{s}={dro[key]:g}" for key, s in shown if settings.uses_dro and dro[key] != getattr(usual, key)]
+def unusual(settings: Settings) -> list[str]:
+    """What is not as in the paper's config files, e.g. ["δ=0.05", "seed=7"]; q and η2 stand apart."""
+    groups = {"data": "paper", "sampler": _config_name(settings)} | ({"dro": "paper"} if settings.uses_dro else {})
+    found = [f"seed={settings.seed}"] if settings.seed else []
+    for group, name in groups.items():
+        usual = OmegaConf.load(CONFIG_DIR / group / f"{name}.yaml")
+        for key, value in settings.resolved[group].items():
+            if key in ("q", "eta2", "engine") or stable_hash(value) == stable_hash(
+                _plain(OmegaConf.select(usual, key))
+            ):
+                continue
+            if key == "_target_":
+                found.append(f"{group}={str(value).rpartition('.')[2]}")
+            else:
+                found.append(f"{SYMBOLS.get(key, key)}={value}")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+
+
+def _config_name(settings: Settings) -> str:
+    """The yaml of the chosen sampler's own defaults."""
+    target = settings.resolved["sampler"]["_target_"]
+    for path in sorted((CONFIG_DIR / "sampler").glob("*.yaml")):
+        if OmegaConf.select(OmegaConf.load(path), "_target_") == target:
+            return path.stem
+    return "robust_sgld"
 
 
 def theory_numbers(result: rs.TrialResult, sampler: rs.LangevinSampler, data: rs.Dataset) -> dict[str, float]:
@@ -167,7 +193,11 @@ def _sample(settings: Settings, data: rs.Dataset, sampler: rs.LangevinSampler, n
     trial = settings.trial
     log.info("%s: %d runs of %d updates, engine %s", name, trial["runs"], trial["n_iter"], sampler.engine_name)
     with progress(name, trial["runs"]) as report:
-        return rs.run_trial(sampler, data, seed=settings.seed, theta0=settings.theta0, progress=report, **trial)
+        result = rs.run_trial(sampler, data, seed=settings.seed, theta0=settings.theta0, progress=report, **trial)
+    if (result.diverged_at > 0).all():
+        first = int(result.diverged_at.min())
+        raise rs.InvalidInput(f"every run diverged, the first at update {first}; a smaller sampler.step_size may help.")
+    return result
 
 
 def _say(name: str, headline: dict[str, float], settings: Settings) -> None:

@@ -20,6 +20,7 @@ from pipelines.config import Settings
 from pipelines.stage import run_stage
 from pipelines.train import open_store
 from robust_sgld.checks import InvalidInput, integer
+from robust_sgld.tracking import without_password
 
 HOST = "127.0.0.1"
 
@@ -53,6 +54,8 @@ def free_port(wanted: int) -> int:
 def serve(cfg: DictConfig) -> None:
     """Prints the address, then serves until interrupted."""
     port = integer("port", cfg.port, least=0)
+    if port > 65535:
+        raise InvalidInput(f"port must be at most 65535, got {port}.")
     with open_dict(cfg):
         del cfg["port"]
     settings = Settings.of(cfg)
@@ -60,7 +63,10 @@ def serve(cfg: DictConfig) -> None:
     if store is None:
         raise InvalidInput("tracking=off has nothing to show.")
     if not store.uri.startswith("sqlite:///"):
-        print(f"Compare the trials at\n\n    {comparison_url(store.uri.rstrip('/'), store.experiment_id)}\n")
+        if not store.uri.startswith("http"):
+            raise InvalidInput("the UI needs a local SQLite store or the http address of a server.")
+        address = comparison_url(without_password(store.uri).rstrip("/"), store.experiment_id)
+        print(f"Compare the trials at\n\n    {address}\n")
         return
     base = f"http://{HOST}:{free_port(port)}"
     command = [

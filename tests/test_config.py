@@ -169,3 +169,38 @@ def test_stable_hash_and_flatten():
 def test_groups_are_folders_of_conf():
     folders = {path.name for path in CONFIG_DIR.iterdir() if path.is_dir()}
     assert folders == {*GROUPS, "experiment"}
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("dro.eta2=3", "eta2 is set at the top level"),
+        ("root=''", "root must be the path of a folder"),
+        ("root=null", "root must be the path of a folder"),
+        ("seed=9223372036854775808", "seed must be below 2^63"),
+        ("trial.n_iter=1e30", "trial.n_iter must be at most"),
+        ("data.n_train=1e13", "n_train must be at most"),
+        ("tracking.uri=''", "tracking.uri must be the address"),
+        ("tracking.uri=sqlite://", "tracking.uri must be the address"),
+        ("tracking.experiment=null", "tracking.experiment must be a name"),
+        ("tracking.experiment=a/../b", "tracking.experiment must be a name"),
+        ("tracking.artifacts=5", "tracking.artifacts must be the path"),
+        ("+problem.dim=3", "problem.dim is not a key"),
+        ("dro.support=[-1e308,1e308]", "must lie inside"),
+    ],
+)
+def test_values_that_look_usable_but_are_not(override, words, tmp_path):
+    root = [] if override.startswith("root") else [f"root={tmp_path}"]
+    with pytest.raises(rs.InvalidInput) as caught:
+        _build(composed(override, *root))
+    assert words in str(caught.value)
+
+
+def _build(cfg: DictConfig) -> rs.LangevinSampler:
+    settings = Settings.of(cfg)
+    return settings.make_sampler(settings.make_data())
+
+
+def test_neighbouring_large_seeds_are_different_trials():
+    hashes = {Settings.of(composed(f"seed={2**53 + i}")).config_hash for i in range(2)}
+    assert len(hashes) == 2

@@ -14,7 +14,7 @@ import pytest
 import robust_sgld as rs
 from pipelines.config import PROJECT_ROOT, Settings
 from pipelines.rerun import rerun
-from pipelines.train import open_store, train
+from pipelines.train import open_store, run_name, train
 from pipelines.ui import comparison_url, free_port
 from robust_sgld.tracking import Store
 from tests.test_config import composed
@@ -72,8 +72,8 @@ def test_a_trial_is_recorded_in_full(root):
     store = store_of(root)
     trials = {t.tags["sampler"]: t for t in store.trials()}
     robust, vanilla = trials["robust_sgld"], trials["sgld"]
-    assert robust.name == "robust_sgld η2=0.5 q=0.3"
-    assert vanilla.name == "sgld q=0.3"
+    assert robust.name == "robust_sgld η2=0.5 q=0.3 n_train=200 n_test=100"
+    assert vanilla.name == "sgld q=0.3 n_train=200 n_test=100"
     assert robust.status == "FINISHED"
     for tag in (
         "kind",
@@ -181,6 +181,45 @@ def test_a_failed_trial_ends_as_failed_with_its_reason(fresh, monkeypatch):
     (trial,) = store_of(fresh).trials(finished=False)
     assert trial.status == "FAILED"
     assert "the machine is on fire" in trial.tags["failure"]
+
+
+def test_trials_that_differ_have_names_that_differ(root):
+    variants = [
+        "sampler.beta=inf",
+        "sampler.step_size=0.02",
+        "seed=3",
+        "data=contaminated",
+        "dro.delta=0.05",
+        "dro.p=1",
+    ]
+    names = [_name(small(root, *([] if v is None else [v]))) for v in (None, *variants)]
+    assert len(set(names)) == len(names)
+    assert names[0] == "robust_sgld η2=1.0 q=0.3 n_train=200 n_test=100"
+
+
+def _name(cfg) -> str:
+    settings = Settings.of(cfg)
+    return run_name(settings, settings.make_sampler(settings.make_data()))
+
+
+def test_a_trial_whose_runs_all_diverge_fails(fresh):
+    with pytest.warns(rs.DivergenceWarning), pytest.raises(rs.InvalidInput, match="every run diverged"):
+        train(small(fresh, "sampler=sgld", "sampler.step_size=1e300", "sampler.beta=1e-300"))
+    (trial,) = store_of(fresh).trials(finished=False)
+    assert trial.status == "FAILED"
+
+
+def test_a_store_that_takes_nothing_is_a_sentence(fresh):
+    (fresh / "mlruns" / "mlflow.db").write_bytes(b"this is no database" * 100)
+    with pytest.raises(rs.InvalidInput, match=r"tracking\.uri .* cannot be used"):
+        train(small(fresh))
+
+
+def test_a_run_that_cannot_be_begun_does_not_stay_running(fresh):
+    with pytest.raises(rs.InvalidInput, match="cannot be used"):
+        train(small(fresh, "tracking.artifacts=/proc/nothing", "tracking.experiment=other"))
+    store = Store(f"sqlite:///{fresh}/mlruns/mlflow.db", "other")
+    assert [trial.status for trial in store.trials(finished=False)] == ["FAILED"]
 
 
 def test_data_outside_the_support_are_refused_before_anything_is_recorded(fresh):

@@ -44,7 +44,7 @@ def integer(name: str, value: Any, *, least: int) -> int:
     value = _scalar(value)
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise InvalidInput(f"{name} must be a whole number, got {value!r}.")
-    if not math.isfinite(value) or value != int(value):
+    if not isinstance(value, int) and (not math.isfinite(value) or value != int(value)):
         raise InvalidInput(f"{name} must be a whole number, got {value}.")
     if value < least:
         raise InvalidInput(f"{name} must be at least {least}, got {int(value)}.")

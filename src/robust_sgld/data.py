@@ -17,6 +17,7 @@ from robust_sgld.npz import read_arrays, write_arrays
 
 PAPER_THETA_STAR = (-0.5, 0.5, 0.1, -0.2)
 PAPER_Q = 0.3
+MAX_ROWS = 10**8
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +104,7 @@ def paper_dataset(q: float = PAPER_Q, n_train: int = 10_000, n_test: int = 5_000
     0.005014, as printed (tbl:mseloss). Other values follow the same protocol on the same stream.
     """
     q = _rate(q)
-    n_train, n_test = integer("n_train", n_train, least=1), integer("n_test", n_test, least=1)
+    n_train, n_test = _rows("n_train", n_train), _rows("n_test", n_test)
     seed = integer("data seed", seed, least=0)
     if seed >= 2**32:
         raise InvalidInput(f"data seed must be below 2^32 for the paper's legacy stream, got {seed}.")
@@ -149,7 +150,7 @@ def contaminated_dataset(
     a stream of their own, so that changing q or n_test leaves the other draws as they are. q=0 is clean.
     """
     q = _rate(q)
-    n_train, n_test = integer("n_train", n_train, least=1), integer("n_test", n_test, least=1)
+    n_train, n_test = _rows("n_train", n_train), _rows("n_test", n_test)
     truth = array("theta_star", theta_star, shape=(None,))
     if len(truth) < 2:
         raise InvalidInput(f"theta_star must hold at least one weight and the bias, got {len(truth)} number.")
@@ -170,6 +171,13 @@ def contaminated_dataset(
     replaced = np.column_stack([z_bar, train[:, -1] + shift])
     train = np.where(outlier[:, None], replaced, train)
     return Dataset(train, clean_rows(streams[3], n_test), truth, outlier, name=f"contaminated q={q:g}")
+
+
+def _rows(name: str, n: int) -> int:
+    n = integer(name, n, least=1)
+    if n > MAX_ROWS:
+        raise InvalidInput(f"{name} must be at most {MAX_ROWS}: the rows are held in memory.")
+    return n
 
 
 def _rate(q: float) -> float:

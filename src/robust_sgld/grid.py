@@ -50,7 +50,7 @@ class Grid:
         half = 2.0 ** (self.ell - 1)
         if lower < -half or upper >= half:
             need = 1
-            while lower < -(2.0 ** (need - 1)) or upper >= 2.0 ** (need - 1):
+            while need < 40 and (lower < -(2.0 ** (need - 1)) or upper >= 2.0 ** (need - 1)):
                 need += 1
             raise InvalidInput(
                 f"support [{lower:g}, {upper:g}] must lie inside [-2^(ell-1), 2^(ell-1)) = [{-half:g}, {half:g}) "

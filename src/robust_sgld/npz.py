@@ -13,8 +13,12 @@ from robust_sgld.checks import InvalidInput
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Compressed, under exactly this name (NumPy itself would add a suffix to a name without one)."""
+    made = {name: np.asarray(value) for name, value in arrays.items()}
+    for name, value in made.items():
+        if value.dtype == object:
+            raise InvalidInput(f"{name} cannot be stored without pickle.")
     with open(path, "wb") as file:
-        np.savez_compressed(file, **{name: np.asarray(value) for name, value in arrays.items()})  # type: ignore[arg-type]
+        np.savez_compressed(file, **made)  # type: ignore[arg-type]
 
 
 def read_arrays(path: Path, names: Iterable[str], what: str) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robust_sgld.checks import integer
+from robust_sgld.checks import InvalidInput, integer
 
 
 class Draws(NamedTuple):
@@ -24,13 +24,21 @@ class Draws(NamedTuple):
     """(R, n, dim) float64, standard normal."""
 
 
+def checked_seed(seed: int, name: str = "seed") -> int:
+    """A whole number of 0 … 2^63-1, which every store and every file can hold."""
+    seed = integer(name, seed, least=0)
+    if seed >= 2**63:
+        raise InvalidInput(f"{name} must be below 2^63, got {seed}.")
+    return seed
+
+
 def draws(seed: int, runs: int | Iterable[int], n_iter: int, n_data: int, dim: int) -> Draws:
     """Indices and noise of some runs.
 
     `runs` is a number of runs (0 … runs-1) or the run numbers themselves; `dim` is the dimension of the sampler's
     state (d+1 for robust SGLD, d for SGLD).
     """
-    seed = integer("seed", seed, least=0)
+    seed = checked_seed(seed)
     n_iter = integer("n_iter", n_iter, least=1)
     n_data = integer("n_data", n_data, least=1)
     dim = integer("dim", dim, least=1)

@@ -1,8 +1,8 @@
 """Scalar functions that the compiled loops share.
 
-Two sets of compiler flags. EXACT allows a·b+c as one operation and nothing else. REORDER also lets sums be reordered,
-which is what vectorises a reduction; `fast_exp` must not be compiled with it, because its argument reduction lives on
-the order.
+The compiler may take a·b+c as one operation and nothing else. In particular it must not reorder sums: a freshly
+compiled and a cached copy of the same function would then give different last bits. Sums are reordered by hand instead,
+in eight fixed lanes, which vectorise.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 from numba import njit
 
 EXACT = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
-REORDER = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz", "reassoc"}}
 
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
@@ -46,6 +45,44 @@ def fast_exp(x: float) -> float:
     p = p * r + 0.5
     p = p * r * r + r + 1.0
     return p * np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
+
+
+@njit(**EXACT)
+def lane_sum(values, n):
+    """Σ values[:n] in eight lanes."""
+    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
+    whole = n // 8 * 8
+    for i in range(0, whole, 8):
+        a0 += values[i]
+        a1 += values[i + 1]
+        a2 += values[i + 2]
+        a3 += values[i + 3]
+        a4 += values[i + 4]
+        a5 += values[i + 5]
+        a6 += values[i + 6]
+        a7 += values[i + 7]
+    for i in range(whole, n):
+        a0 += values[i]
+    return ((a0 + a4) + (a1 + a5)) + ((a2 + a6) + (a3 + a7))
+
+
+@njit(**EXACT)
+def lane_dot(x, y, n):
+    """Σ x[i] y[i] for i < n, in eight lanes."""
+    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
+    whole = n // 8 * 8
+    for i in range(0, whole, 8):
+        a0 += x[i] * y[i]
+        a1 += x[i + 1] * y[i + 1]
+        a2 += x[i + 2] * y[i + 2]
+        a3 += x[i + 3] * y[i + 3]
+        a4 += x[i + 4] * y[i + 4]
+        a5 += x[i + 5] * y[i + 5]
+        a6 += x[i + 6] * y[i + 6]
+        a7 += x[i + 7] * y[i + 7]
+    for i in range(whole, n):
+        a0 += x[i] * y[i]
+    return ((a0 + a4) + (a1 + a5)) + ((a2 + a6) + (a3 + a7))
 
 
 @njit(**EXACT)

@@ -30,9 +30,10 @@ from numba import njit
 
 from robust_sgld.kernels.elementary import (
     EXACT,
-    REORDER,
     compiled_langevin_update,
     fast_exp,
+    lane_dot,
+    lane_sum,
     log_cosh,
     stable_sigmoid,
 )
@@ -85,13 +86,25 @@ def whole_fours(n):
 
 
 @njit(**EXACT)
-def _best_y(s, iota, x_y, low, high, step, inverse_step, inverse_curvature):
-    """f(s) = max over the grid of (y-s)² - ι(x_y-y)²: an end, or the grid point nearest to the vertex where ι > 1."""
-    at_low = (low - s) ** 2 - iota * (x_y - low) ** 2
-    at_high = (high - s) ** 2 - iota * (x_y - high) ** 2
+def _best_end(s, iota, x_y, low, high):
+    """max over the grid of (y-s)² - ι(x_y-y)² for ι ≤ 1, where it is convex in y: at an end."""
+    return max((low - s) ** 2 - iota * (x_y - low) ** 2, (high - s) ** 2 - iota * (x_y - high) ** 2)
+
+
+@njit(**EXACT)
+def _best_inside(s, iota, x_y, low, high, step, inverse_step, inverse_curvature):
+    """The same for ι > 1, where it is concave in y: at the grid point nearest to the vertex."""
     vertex = min(max((iota * x_y - s) * inverse_curvature, low), high)
     y = low + step * np.floor((vertex - low) * inverse_step + 0.5)
-    return max(max(at_low, at_high), (y - s) ** 2 - iota * (x_y - y) ** 2)
+    return (y - s) ** 2 - iota * (x_y - y) ** 2
+
+
+@njit(**EXACT)
+def _best_y(s, iota, x_y, low, high, step, inverse_step, inverse_curvature):
+    """f(s) = max over the grid of (y-s)² - ι(x_y-y)²; the curvature's inverse is 1/(ι-1), or 0 for ι ≤ 1."""
+    if inverse_curvature > 0.0:
+        return _best_inside(s, iota, x_y, low, high, step, inverse_step, inverse_curvature)
+    return _best_end(s, iota, x_y, low, high)
 
 
 @njit(**EXACT)
@@ -138,21 +151,37 @@ def _build_lines(bias, ws):
 @njit(**EXACT)
 def _bound_lines(count, lines, e_first, e_last, e_near, iota, x_y, low, high, step, inverse_step, inverse_curvature):
     exp_t, distance, upper, lower = lines[0], lines[1], lines[2], lines[3]
-    for at in range(count):
-        e, g = exp_t[at], iota * distance[at]
-        f_first = _best_y(1.0 / (1.0 + e * e_first), iota, x_y, low, high, step, inverse_step, inverse_curvature)
-        f_last = _best_y(1.0 / (1.0 + e * e_last), iota, x_y, low, high, step, inverse_step, inverse_curvature)
-        f_near = _best_y(1.0 / (1.0 + e * e_near), iota, x_y, low, high, step, inverse_step, inverse_curvature)
-        upper[at] = max(f_first, f_last) - g
-        lower[at] = f_near - g
+    if inverse_curvature > 0.0:
+        for at in range(count):
+            e, g = exp_t[at], iota * distance[at]
+            s_first, s_last, s_near = 1.0 / (1.0 + e * e_first), 1.0 / (1.0 + e * e_last), 1.0 / (1.0 + e * e_near)
+            f_first = _best_inside(s_first, iota, x_y, low, high, step, inverse_step, inverse_curvature)
+            f_last = _best_inside(s_last, iota, x_y, low, high, step, inverse_step, inverse_curvature)
+            f_near = _best_inside(s_near, iota, x_y, low, high, step, inverse_step, inverse_curvature)
+            upper[at] = max(f_first, f_last) - g
+            lower[at] = f_near - g
+    else:
+        for at in range(count):
+            e, g = exp_t[at], iota * distance[at]
+            s_first, s_last, s_near = 1.0 / (1.0 + e * e_first), 1.0 / (1.0 + e * e_last), 1.0 / (1.0 + e * e_near)
+            f_first, f_last = _best_end(s_first, iota, x_y, low, high), _best_end(s_last, iota, x_y, low, high)
+            upper[at] = max(f_first, f_last) - g
+            lower[at] = _best_end(s_near, iota, x_y, low, high) - g
 
 
-@njit(**REORDER)
+@njit(**EXACT)
 def _largest(values, count):
-    best = values[0]
-    for i in range(count):
-        best = max(best, values[i])
-    return best
+    """max values[:count], in four lanes."""
+    b0 = b1 = b2 = b3 = values[0]
+    whole = count // 4 * 4
+    for i in range(0, whole, 4):
+        b0 = max(b0, values[i])
+        b1 = max(b1, values[i + 1])
+        b2 = max(b2, values[i + 2])
+        b3 = max(b3, values[i + 3])
+    for i in range(whole, count):
+        b0 = max(b0, values[i])
+    return max(max(b0, b1), max(b2, b3))
 
 
 @njit(**EXACT)
@@ -232,35 +261,40 @@ def _coefficients(poly, y, x_y, peak, degree, top):
 
 @njit(**EXACT)
 def _exponentials(n, candidate, poly, top, slope, inverse_delta, y0, iota, shift):
+    """s, v and the factor of each candidate; the three polynomials down to their last four coefficients."""
     exp_t, dist, sig, v, scale = candidate[0], candidate[1], candidate[2], candidate[3], candidate[4]
     p, q, r = candidate[5], candidate[6], candidate[7]
     p_top, q_top, r_top = poly[0, top], poly[1, top], poly[2, top]
     for c in range(n):
         s = 1.0 / (1.0 + exp_t[c])
         sig[c] = s
-        v[c] = fast_exp(slope * s)
         scale[c] = fast_exp(((s - 2.0 * y0) * s - iota * dist[c]) * inverse_delta - shift)
-        p[c] = p_top
-        q[c] = q_top
-        r[c] = r_top
-
-
-@njit(**EXACT)
-def _horner(n, candidate, poly, top):
-    """Four coefficients of each of the three polynomials a pass; the last pass is fused into `_reduce`."""
-    v, p, q, r = candidate[3], candidate[5], candidate[6], candidate[7]
+        v[c] = fast_exp(slope * s)
+    if top == 4:
+        for c in range(n):
+            p[c] = p_top
+            q[c] = q_top
+            r[c] = r_top
+        return
     for k in range(top - 4, 3, -4):
         p3, p2, p1, p0 = poly[0, k + 3], poly[0, k + 2], poly[0, k + 1], poly[0, k]
         q3, q2, q1, q0 = poly[1, k + 3], poly[1, k + 2], poly[1, k + 1], poly[1, k]
         r3, r2, r1, r0 = poly[2, k + 3], poly[2, k + 2], poly[2, k + 1], poly[2, k]
-        for c in range(n):
-            w = v[c]
-            p[c] = (((p[c] * w + p3) * w + p2) * w + p1) * w + p0
-            q[c] = (((q[c] * w + q3) * w + q2) * w + q1) * w + q0
-            r[c] = (((r[c] * w + r3) * w + r2) * w + r1) * w + r0
+        if k == top - 4:
+            for c in range(n):
+                w = v[c]
+                p[c] = (((p_top * w + p3) * w + p2) * w + p1) * w + p0
+                q[c] = (((q_top * w + q3) * w + q2) * w + q1) * w + q0
+                r[c] = (((r_top * w + r3) * w + r2) * w + r1) * w + r0
+        else:
+            for c in range(n):
+                w = v[c]
+                p[c] = (((p[c] * w + p3) * w + p2) * w + p1) * w + p0
+                q[c] = (((q[c] * w + q3) * w + q2) * w + q1) * w + q0
+                r[c] = (((r[c] * w + r3) * w + r2) * w + r1) * w + r0
 
 
-@njit(**REORDER)
+@njit(**EXACT)
 def _reduce(n, candidate, poly):
     """Σ F, Σ F |x-ξ|² and Σ F (y-s) s (1-s); the last sum's terms are left in candidate[6]."""
     dist, sig, v, scale = candidate[1], candidate[2], candidate[3], candidate[4]
@@ -268,26 +302,15 @@ def _reduce(n, candidate, poly):
     p3, p2, p1, p0 = poly[0, 3], poly[0, 2], poly[0, 1], poly[0, 0]
     q3, q2, q1, q0 = poly[1, 3], poly[1, 2], poly[1, 1], poly[1, 0]
     r3, r2, r1, r0 = poly[2, 3], poly[2, 2], poly[2, 1], poly[2, 0]
-    total, cost, slope = 0.0, 0.0, 0.0
     for c in range(n):
         w, s, pre = v[c], sig[c], scale[c]
         p = (((p_[c] * w + p3) * w + p2) * w + p1) * w + p0
         q = (((q_[c] * w + q3) * w + q2) * w + q1) * w + q0
         r = (((r_[c] * w + r3) * w + r2) * w + r1) * w + r0
-        total += pre * p
-        cost += pre * (r + p * dist[c])
-        term = pre * (q - s * p) * s * (1.0 - s)
-        slope += term
-        q_[c] = term
-    return total, cost, slope
-
-
-@njit(**REORDER)
-def _dot(n, a, b):
-    total = 0.0
-    for c in range(n):
-        total += a[c] * b[c]
-    return total
+        p_[c] = pre * p
+        q_[c] = pre * (q - s * p) * s * (1.0 - s)
+        r_[c] = pre * (r + p * dist[c])
+    return lane_sum(p_, n), lane_sum(r_, n), lane_sum(q_, n)
 
 
 @njit(**EXACT)
@@ -377,10 +400,9 @@ def log_sum(theta_bar, x, axis, delta, cut, ws, out, counts):
 
     shift = most / delta - 20.0 - peak
     _exponentials(count, ws.candidate, ws.poly, top, -2.0 * step / delta, 1.0 / delta, axis[y_first], iota, shift)
-    _horner(count, ws.candidate, ws.poly, top)
     total, cost, slope = _reduce(count, ws.candidate, ws.poly)
     for o in range(k):
-        out[ws.outer[o]] = -2.0 * _dot(count, ws.candidate[6], ws.candidate_z[o]) / total
+        out[ws.outer[o]] = -2.0 * lane_dot(ws.candidate[6], ws.candidate_z[o], count) / total
     out[k] = -2.0 * slope / total
     out[k + 1] = cost / total
     counts[0] += count * (degree + 1)

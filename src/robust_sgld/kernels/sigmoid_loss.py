@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-from robust_sgld.kernels.elementary import EXACT, REORDER, fast_exp
+from robust_sgld.kernels.elementary import EXACT, fast_exp, lane_dot, lane_sum
 
 BLOCK = 512
 
@@ -31,13 +31,13 @@ def _linear_index(theta, columns, start, stop, t):
             t[i] += w * z[i]
 
 
-@njit(**REORDER)
+@njit(**EXACT)
 def _sum_of_squares(t, y, count):
-    total = 0.0
+    """Σ (y - σ(t))²; t is overwritten."""
     for i in range(count):
         residual = y[i] - 1.0 / (1.0 + fast_exp(-t[i]))
-        total += residual * residual
-    return total
+        t[i] = residual * residual
+    return lane_sum(t, count)
 
 
 @njit(**EXACT)
@@ -76,14 +76,6 @@ def _derivatives(t, y, count, g0, g1, g2, g3):
         g3[i] = s1 * s2 - r * s3 * (1.0 / 3.0)
 
 
-@njit(**REORDER)
-def _dot(a, b):
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
-
-
 @njit(**EXACT)
 def loss_and_gradient(theta, columns, gradient):
     """`mean_loss` at one θ, and its gradient."""
@@ -92,7 +84,7 @@ def loss_and_gradient(theta, columns, gradient):
     _linear_index(theta, columns, 0, n, t)
     _derivatives(t, columns[d - 1], n, work[0], work[1], work[2], work[3])
     for a in range(d - 1):
-        gradient[a] = _dot(columns[a], work[1]) / n
+        gradient[a] = lane_dot(columns[a], work[1], n) / n
     gradient[d - 1] = work[1].mean()
     return work[0].mean()
 
@@ -105,7 +97,7 @@ def _expand(theta, columns, monomials, orders, multiplicity, derivatives, coeffi
     _linear_index(theta, columns, 0, n, t)
     _derivatives(t, columns[theta.size - 1], n, derivatives[0], derivatives[1], derivatives[2], derivatives[3])
     for q in range(orders.size):
-        coefficients[q] = multiplicity[q] * _dot(monomials[q], derivatives[orders[q]]) / n
+        coefficients[q] = multiplicity[q] * lane_dot(monomials[q], derivatives[orders[q]], n) / n
 
 
 @njit(**EXACT)

@@ -55,6 +55,9 @@ class TrialRecorder:
         self.run_id = ""
 
     def __enter__(self) -> Self:
+        from mlflow.exceptions import MlflowException
+        from sqlalchemy.exc import SQLAlchemyError
+
         record, client = self.record, self.store.client
         tags = {
             "mlflow.runName": record.name,
@@ -65,11 +68,18 @@ class TrialRecorder:
         }
         if record.color:
             tags["mlflow.runColor"] = record.color
-        self.run_id = client.create_run(self.store.experiment_id, tags=tags).info.run_id
-        self._log_params()
-        self._log_dataset()
-        client.log_text(self.run_id, record.config_text, CONFIG_FILE)
-        client.log_text(self.run_id, packages(), "environment.txt")
+        try:
+            self.run_id = client.create_run(self.store.experiment_id, tags=tags).info.run_id
+            self._log_params()
+            self._log_dataset()
+            client.log_text(self.run_id, record.config_text, CONFIG_FILE)
+            client.log_text(self.run_id, packages(), "environment.txt")
+        except BaseException as error:
+            if self.run_id:
+                self.__exit__(type(error), error, None)
+            if isinstance(error, MlflowException | SQLAlchemyError | OSError):
+                raise self.store.unusable(error) from None
+            raise
         return self
 
     def __exit__(
@@ -105,10 +115,10 @@ class TrialRecorder:
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
                 figure.savefig(folder / file, dpi=150)
             client.log_artifacts(self.run_id, name)
-        if isinstance(sampler.problem, SigmoidRegression):
-            self._log_model(result)
         if self.record.children != "none":
             self._log_children(result)
+        if isinstance(sampler.problem, SigmoidRegression):
+            self._log_model(result)  # last, because MLflow ends the run with it
 
     def _log_params(self) -> None:
         from mlflow.entities import Param
@@ -134,9 +144,10 @@ class TrialRecorder:
         from pandas import DataFrame
 
         final = result.theta[:, -1]
-        theta = final[np.isfinite(final).all(axis=1)].mean(axis=0)
-        if not np.isfinite(theta).all():
+        final = final[np.isfinite(final).all(axis=1)]
+        if not len(final):
             return
+        theta = final.mean(axis=0)
         columns = list(self.data.columns[:-1])
         example = DataFrame(self.data.test[:3, :-1], columns=columns)
         with tempfile.TemporaryDirectory() as folder, _active_run(self.store, self.run_id):
@@ -152,9 +163,7 @@ class TrialRecorder:
             )
 
     def _log_children(self, result: TrialResult) -> None:
-        from mlflow.entities import Metric
-
-        client, now = self.store.client, int(time.time() * 1000)
+        client = self.store.client
         for row, number in enumerate(result.runs):
             tags = {
                 "mlflow.parentRunId": self.run_id,
@@ -163,19 +172,30 @@ class TrialRecorder:
                 "run": str(number),
             }
             child = client.create_run(self.store.experiment_id, tags=tags).info.run_id
-            values = {key: float(getattr(result, key)[row]) for key in PER_RUN}
-            if not result.reached[row]:
-                del values["n_es"]
-            metrics = _metrics(values, now)
-            if self.record.children == "curves":
-                metrics += [
-                    Metric("test_mse", float(loss), now, int(n))
-                    for n, loss in zip(result.axis, result.losses[row], strict=True)
-                    if math.isfinite(loss)
-                ]
-            for start in range(0, len(metrics), BATCH):
-                client.log_batch(child, metrics=metrics[start : start + BATCH])
-            client.set_terminated(child, "FINISHED" if result.diverged_at[row] == 0 else "FAILED")
+            ended = "KILLED"
+            try:
+                metrics = self._child_metrics(result, row)
+                for start in range(0, len(metrics), BATCH):
+                    client.log_batch(child, metrics=metrics[start : start + BATCH])
+                ended = "FINISHED" if result.diverged_at[row] == 0 else "FAILED"
+            finally:
+                client.set_terminated(child, ended)
+
+    def _child_metrics(self, result: TrialResult, row: int) -> list[Metric]:
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        values = {key: float(getattr(result, key)[row]) for key in PER_RUN}
+        if not result.reached[row]:
+            del values["n_es"]
+        metrics = _metrics(values, now)
+        if self.record.children == "curves":
+            metrics += [
+                Metric("test_mse", float(loss), now, int(n))
+                for n, loss in zip(result.axis, result.losses[row], strict=True)
+                if math.isfinite(loss)
+            ]
+        return metrics
 
 
 @contextmanager
@@ -188,7 +208,6 @@ def _active_run(store: Store, run_id: str) -> Iterator[None]:
     try:
         with mlflow.start_run(run_id=run_id, log_system_metrics=False):
             yield
-        store.client.update_run(run_id, status="RUNNING")
     finally:
         mlflow.set_tracking_uri(before)
 

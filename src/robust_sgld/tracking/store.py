@@ -44,7 +44,12 @@ class RecordedTrial:
     def result(self) -> TrialResult:
         """The stored paths and per-run numbers."""
         with self.artifact(TRIAL_FILE) as path:
-            return TrialResult.load(path)
+            try:
+                return TrialResult.load(path)
+            except InvalidInput:
+                raise InvalidInput(
+                    f"run {self.run_id} ({self.name}): its {TRIAL_FILE} is damaged; delete the run."
+                ) from None
 
     def config_text(self) -> str:
         """The resolved config that made it."""
@@ -76,21 +81,29 @@ class Store:
     def _open(self) -> tuple[MlflowClient, str]:
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
+        from sqlalchemy.exc import SQLAlchemyError
 
         try:
             if not self.uri.startswith("sqlite:///"):
                 client = MlflowClient(self.uri)
                 return client, self._find_experiment(client)
             database = Path(self.uri.removeprefix("sqlite:///"))
+            if database.is_dir():
+                raise InvalidInput(f"tracking.uri {self.uri} is a folder, not a database.")
             database.parent.mkdir(parents=True, exist_ok=True)
             # two processes that create the same database at once break it for good
             with FileLock(f"{database}.lock"):
                 client = MlflowClient(self.uri)
                 return client, self._find_experiment(client)
-        except (MlflowException, OSError) as error:
-            shown = without_password(self.uri)
-            reason = without_password(str(error).splitlines()[0])
-            raise InvalidInput(f"tracking.uri {shown} cannot be used: {reason}") from None
+        except InvalidInput:
+            raise
+        except (MlflowException, SQLAlchemyError, OSError, ImportError) as error:
+            raise self.unusable(error) from None
+
+    def unusable(self, error: Exception) -> InvalidInput:
+        """What to say when the store does not take what it should."""
+        reason = without_password(str(error).splitlines()[0])
+        return InvalidInput(f"tracking.uri {without_password(self.uri)} cannot be used: {reason}")
 
     def _find_experiment(self, client: MlflowClient) -> str:
         found = client.get_experiment_by_name(self.experiment)
