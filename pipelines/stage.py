@@ -61,7 +61,7 @@ def one_sentence(error: BaseException) -> str:
     kept = [
         line for line in lines if not line.startswith(("full_key:", "object_type=", "reference_type=", "See https"))
     ]
-    text = " ".join(kept) or type(error).__name__
+    text = " ".join(kept).removeprefix("InvalidInput raised while resolving interpolation: ") or type(error).__name__
     unknown = re.match(r"Could not override '([^']+)'\. To append to your config", text)
     return f"{unknown[1]} is not a key of the config; --cfg job lists them." if unknown else text
 
