@@ -7,6 +7,7 @@ the parameters that Algorithm 1 would choose.
 from __future__ import annotations
 
 import json
+import logging
 import sys
 
 from omegaconf import DictConfig, open_dict
@@ -27,6 +28,7 @@ def plan(cfg: DictConfig) -> PlanReport:
         del cfg["epsilon"], cfg["format"]
     if form not in FORMATS:
         raise InvalidInput(f"format must be one of {', '.join(FORMATS)}, got {form!r}.")
+    logging.getLogger("robust_sgld.engines").setLevel(logging.WARNING)  # nothing is sampled, and JSON stays JSON
     settings = Settings.of(cfg)
     sampler = settings.make_sampler(settings.make_data())
     if not isinstance(sampler, RobustSGLD):

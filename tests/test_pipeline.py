@@ -1,5 +1,6 @@
 """The stages as people use them: real Hydra, a real SQLite store, real sampling, small."""
 
+import json
 import os
 import shutil
 import signal
@@ -305,3 +306,13 @@ def test_the_comparison_address_lands_on_trials():
     for part in ("workflowType=machine_learning", "compareRunsMode=CHART", "tags.kind%20%3D%20%27trial%27"):
         assert part in url
     assert free_port(0) > 0
+
+
+@pytest.mark.slow
+def test_plan_prints_words_and_json(tmp_path):
+    words = command("plan", f"root={tmp_path}", "epsilon=0.1")
+    assert words.returncode == 0, words.stderr
+    assert "too large by 17 orders of magnitude" in words.stdout
+    assert "no machine can run it" in words.stdout
+    facts = json.loads(command("plan", f"root={tmp_path}", "format=json").stdout)
+    assert facts["constants"]["K_tilde"]["value"] == 392
