@@ -14,8 +14,9 @@ ROOT = Path(__file__).parents[1]
 
 LAYERS = [
     {"checks"},
-    {"rng", "grid", "npz", "kernels", "problems", "diagnostics"},
+    {"rng", "grid", "npz", "kernels", "problems", "diagnostics", "scaling", "tables"},
     {"data", "dro"},
+    {"tabular"},
     {"engines", "losses"},
     {"dual"},
     {"samplers"},

@@ -14,6 +14,8 @@ from robust_sgld.losses import LossEvaluator, first_hit, in_band, minimise_risk,
 from robust_sgld.problems import Constants, Problem, SigmoidRegression
 from robust_sgld.rng import Draws, draws
 from robust_sgld.samplers import SGLD, DivergenceWarning, LangevinSampler, RobustSGLD
+from robust_sgld.scaling import Scaling, standardise
+from robust_sgld.tabular import bundled_dataset, file_dataset, tabular_dataset
 from robust_sgld.trial import TrialResult, bands, run_trial
 
 __version__ = "0.1.0"
@@ -32,13 +34,16 @@ __all__ = [
     "LossEvaluator",
     "Problem",
     "RobustSGLD",
+    "Scaling",
     "SigmoidRegression",
     "TrialResult",
     "bands",
+    "bundled_dataset",
     "contaminated_dataset",
     "draws",
     "ess_bulk",
     "ess_mean",
+    "file_dataset",
     "first_hit",
     "in_band",
     "iota",
@@ -48,5 +53,7 @@ __all__ = [
     "r_hat",
     "run_trial",
     "split",
+    "standardise",
+    "tabular_dataset",
     "test_losses",
 ]
