@@ -13,14 +13,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = [
-    {"checks"},
-    {"rng", "grid", "npz", "kernels", "problems", "diagnostics", "scaling", "tables"},
+    {"checks", "kernels"},
+    {"rng", "grid", "npz", "problems", "diagnostics", "scaling", "tables"},
     {"data", "dro"},
     {"tabular"},
     {"engines", "losses"},
     {"dual"},
     {"samplers"},
-    {"trial"},
+    {"trial", "selection", "estimators"},
     {"theory"},
     {"tracking", "report"},
 ]

@@ -11,7 +11,17 @@ from robust_sgld.dro import DRO, iota, iota_prime, split
 from robust_sgld.dual import DualObjective
 from robust_sgld.grid import Grid
 from robust_sgld.losses import LossEvaluator, first_hit, in_band, minimise_risk, test_losses
-from robust_sgld.problems import Constants, Problem, SigmoidRegression
+from robust_sgld.problems import (
+    CauchyLoss,
+    Constants,
+    LinearIndexProblem,
+    LogisticLoss,
+    Problem,
+    PseudoHuberLoss,
+    QuantileLoss,
+    SigmoidRegression,
+    SquaredLoss,
+)
 from robust_sgld.rng import Draws, draws
 from robust_sgld.samplers import SGLD, DivergenceWarning, LangevinSampler, RobustSGLD
 from robust_sgld.scaling import Scaling, standardise
@@ -23,6 +33,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DRO",
     "SGLD",
+    "CauchyLoss",
     "Constants",
     "Dataset",
     "DivergenceWarning",
@@ -31,11 +42,16 @@ __all__ = [
     "Grid",
     "InvalidInput",
     "LangevinSampler",
+    "LinearIndexProblem",
+    "LogisticLoss",
     "LossEvaluator",
     "Problem",
+    "PseudoHuberLoss",
+    "QuantileLoss",
     "RobustSGLD",
     "Scaling",
     "SigmoidRegression",
+    "SquaredLoss",
     "TrialResult",
     "bands",
     "bundled_dataset",
