@@ -20,8 +20,8 @@ LAYERS = [
     {"engines", "losses"},
     {"dual"},
     {"samplers"},
-    {"trial", "selection", "estimators"},
-    {"theory"},
+    {"trial", "selection"},
+    {"theory", "estimators"},
     {"tracking", "report"},
 ]
 """Modules and packages of `robust_sgld` from the ground up: each imports from lower layers and from itself."""

@@ -8,6 +8,7 @@ import pytest
 
 import robust_sgld as rs
 from pipelines.config import Settings
+from pipelines.train import open_store, train
 from robust_sgld import tables
 from robust_sgld.tables import read_table
 from tests.test_config import composed
@@ -235,3 +236,26 @@ def test_clipped_values_are_said(path, caplog):
         rs.file_dataset(str(path), "price", reach=1.0)
     assert "moved to its edge" in caplog.text
     assert "size " in caplog.text
+
+
+def test_the_recorded_model_takes_the_columns_of_the_file(path, frame, tmp_path):
+    """It predicts in the target's units: the link of the standardised index, brought back."""
+    import mlflow
+
+    overrides = ["data=csv", f"data.path={path}", "data.target=price", f"root={tmp_path}", "sampler=sgld"]
+    cfg = composed(*overrides, "trial=smoke", "tracking.children=none")
+    train(cfg)
+    settings = Settings.of(cfg)
+    store, data = open_store(settings), settings.make_data()
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(store.uri)
+    try:
+        trial = store.trials()[0]
+        got = mlflow.pyfunc.load_model(f"runs:/{trial.run_id}/model").predict(frame.drop(columns="price").astype(float))
+    finally:
+        mlflow.set_tracking_uri(before)
+    theta = trial.result().theta[:, -1].mean(axis=0)
+    z = data.scaling.features(frame.drop(columns="price").to_numpy(dtype=np.float64))
+    expected = data.scaling.target(1 / (1 + np.exp(-(z @ theta[:-1] + theta[-1]))))
+    np.testing.assert_allclose(got, expected, rtol=1e-10)
+    assert trial.params["data.target"] == "price"
