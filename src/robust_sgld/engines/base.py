@@ -1,7 +1,7 @@
 """The one interface of all engines: the log-sum over the grid and its gradient at (θ̄, x).
 
 Everything that the dual problem needs is a functional of F_j = exp[(U(θ,ξ_j) - ι(α)|x-ξ_j|^p)/δ]. An engine is a way to
-sum the F_j; `dense` and `pruned` are here, and a message-passing one fits the same four methods.
+sum the F_j.
 """
 
 from __future__ import annotations
@@ -33,13 +33,19 @@ class Engine(ABC):
     compiled: ClassVar[bool] = False
     """Whether `chain` does the whole loop."""
 
-    def __init__(self, problem: Problem, dro: DRO):
+    def __init__(self, problem: Problem, dro: DRO, tolerance: float):
+        """`tolerance` is the error that log Σ_j F_j may have; engines that are exact to rounding do not use it."""
         self.problem, self.dro, self.grid = problem, dro, dro.grid(problem.dim)
 
     @classmethod
     @abstractmethod
     def refusal(cls, problem: Problem, dro: DRO) -> str | None:
         """None where this engine is valid, else the reason why it is not."""
+
+    @classmethod
+    @abstractmethod
+    def microseconds(cls, problem: Problem, dro: DRO) -> float:
+        """About what one sum costs, as benchmarked on one machine: what `auto` goes by."""
 
     @abstractmethod
     def log_sum(self, theta_bar: np.ndarray, x: np.ndarray) -> LogSum:

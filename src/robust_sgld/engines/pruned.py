@@ -22,8 +22,8 @@ class PrunedEngine(Engine):
     name = "pruned"
     compiled = True
 
-    def __init__(self, problem: Problem, dro: DRO):
-        super().__init__(problem, dro)
+    def __init__(self, problem: Problem, dro: DRO, tolerance: float = 0.0):
+        super().__init__(problem, dro, tolerance)
         # All that is dropped is below N e^{-cut} = e^{-37} < 2^{-53} of the sum.
         self._cut = self.grid.log_size + 37.0
         self.counts = np.zeros(3, dtype=np.int64)
@@ -42,6 +42,10 @@ class PrunedEngine(Engine):
         if n ** (problem.dim - 1) > MAX_LINES:
             return f"its {n}^{problem.dim - 1} values of z are more than the {MAX_LINES} that it takes."
         return None
+
+    @classmethod
+    def microseconds(cls, problem: Problem, dro: DRO) -> float:
+        return 1.0 + 0.002 * dro.grid(problem.dim).points_per_axis ** (problem.dim - 1)
 
     def log_sum(self, theta_bar: np.ndarray, x: np.ndarray) -> LogSum:
         theta_bar, x = np.ascontiguousarray(theta_bar), np.ascontiguousarray(x)

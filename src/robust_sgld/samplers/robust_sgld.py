@@ -6,6 +6,7 @@ import numpy as np
 
 from robust_sgld.dro import DRO, split
 from robust_sgld.dual import DualObjective
+from robust_sgld.engines import TOLERANCE
 from robust_sgld.problems import Problem
 from robust_sgld.samplers.base import LangevinSampler
 
@@ -20,10 +21,19 @@ class RobustSGLD(LangevinSampler):
 
     name = "robust_sgld"
 
-    def __init__(self, problem: Problem, dro: DRO, step_size: float = 0.01, beta: float = 1e9, engine: str = "auto"):
+    def __init__(
+        self,
+        problem: Problem,
+        dro: DRO,
+        step_size: float = 0.01,
+        beta: float = 1e9,
+        engine: str = "auto",
+        tolerance: float = TOLERANCE,
+    ):
+        """`tolerance` is the error that the engine `chain` may make in the log of a sum; the others are exact."""
         super().__init__(problem, step_size, beta)
         self.dro = dro
-        self.dual = DualObjective(problem, dro, engine)
+        self.dual = DualObjective(problem, dro, engine, tolerance)
 
     @property
     def state_dim(self) -> int:
