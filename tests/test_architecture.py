@@ -73,7 +73,7 @@ def layer(module: str) -> int:
 
 def test_the_walk_sees_the_imports():
     assert "robust_sgld.losses" in IMPORTS["robust_sgld.trial"]
-    assert "robust_sgld.kernels.sigmoid_grid" in IMPORTS["robust_sgld.engines.pruned"]
+    assert "robust_sgld.kernels.sigmoid_chain" in IMPORTS["robust_sgld.engines.pruned"]
     assert "torch" in IMPORTS["robust_sgld.losses"]  # imported inside a function
     assert "hydra" in IMPORTS["pipelines.stage"]
 

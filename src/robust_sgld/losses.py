@@ -145,7 +145,7 @@ class LossEvaluator:
             theta = theta[:n]
         if n == 0:
             return PathLosses(0, math.nan, math.nan, math.nan, math.nan, math.nan, 0)
-        loss, radius = self.certified(theta, tolerance=1e-4 * reference)
+        loss, radius = self.certified(theta, tolerance=0.2 * tolerance * reference)
         beyond = ~np.isfinite(loss)  # a state so large that its loss is not a number lies outside every band
         loss[beyond], radius[beyond] = np.inf, 0.0
         known = radius == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robust_sgld.kernels import sigmoid_grid as kernel
+from robust_sgld.kernels import sigmoid_chain as kernel
 from robust_sgld.problems import Problem, SigmoidRegression
 from robust_sgld.samplers.base import LangevinSampler
 
