@@ -13,8 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = [
-    {"checks"},
-    {"rng", "grid", "npz", "kernels", "problems", "diagnostics"},
+    {"checks", "kernels"},
+    {"rng", "grid", "npz", "problems", "diagnostics"},
     {"data", "dro"},
     {"engines", "losses"},
     {"dual"},

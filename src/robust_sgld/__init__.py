@@ -11,7 +11,17 @@ from robust_sgld.dro import DRO, iota, iota_prime, split
 from robust_sgld.dual import DualObjective
 from robust_sgld.grid import Grid
 from robust_sgld.losses import LossEvaluator, first_hit, in_band, minimise_risk, test_losses
-from robust_sgld.problems import Constants, Problem, SigmoidRegression
+from robust_sgld.problems import (
+    CauchyLoss,
+    Constants,
+    LinearIndexProblem,
+    LogisticLoss,
+    Problem,
+    PseudoHuberLoss,
+    QuantileLoss,
+    SigmoidRegression,
+    SquaredLoss,
+)
 from robust_sgld.rng import Draws, draws
 from robust_sgld.samplers import SGLD, DivergenceWarning, LangevinSampler, RobustSGLD
 from robust_sgld.trial import TrialResult, bands, run_trial
@@ -21,6 +31,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DRO",
     "SGLD",
+    "CauchyLoss",
     "Constants",
     "Dataset",
     "DivergenceWarning",
@@ -29,10 +40,15 @@ __all__ = [
     "Grid",
     "InvalidInput",
     "LangevinSampler",
+    "LinearIndexProblem",
+    "LogisticLoss",
     "LossEvaluator",
     "Problem",
+    "PseudoHuberLoss",
+    "QuantileLoss",
     "RobustSGLD",
     "SigmoidRegression",
+    "SquaredLoss",
     "TrialResult",
     "bands",
     "contaminated_dataset",

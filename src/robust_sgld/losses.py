@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robust_sgld.checks import InvalidInput, array, positive
-from robust_sgld.problems import Problem, SigmoidRegression
+from robust_sgld.problems import LinearIndexProblem, Problem, SigmoidRegression
 
 TORCH_BLOCK = 2**22
 """Numbers that a torch evaluation holds at once."""
@@ -76,7 +76,8 @@ class LossEvaluator:
         self.problem = problem
         self.rows = array("test", rows, shape=(None, problem.dim))
         self._compiled = type(problem) is SigmoidRegression
-        if self._compiled:
+        self._code = problem.kernel_code if isinstance(problem, LinearIndexProblem) else None
+        if self._code is not None:
             self._columns = np.ascontiguousarray(self.rows.T)
             self._taylor: _Taylor | None = None
 
@@ -88,6 +89,12 @@ class LossEvaluator:
 
             result = np.empty(len(theta))
             mean_losses(theta, self._columns, result)
+            return result
+        if self._code is not None:
+            from robust_sgld.kernels import index_loss
+
+            result = np.empty(len(theta))
+            index_loss.mean_losses(*self._code, theta, self._columns, result)
             return result
         import torch
 

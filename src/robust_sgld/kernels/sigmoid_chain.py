@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from robust_sgld.kernels.elementary import EXACT, compiled_langevin_update, log_cosh, stable_sigmoid
+from robust_sgld.kernels.elementary import EXACT, compiled_langevin_update, log_cosh
 from robust_sgld.kernels.sigmoid_grid import log_sum
 from robust_sgld.kernels.sigmoid_safe import maximum
 from robust_sgld.kernels.vectors import borrowed
@@ -51,30 +51,6 @@ def robust_chain(
         gradient = math.tanh(state[d]) * (eta2 * log_cosh(state[d]) - expectation[d])
         after[d] = compiled_langevin_update(state[d], gradient, noise[n, d], step_size, noise_scale)
         if not math.isfinite(total + after[d]):
-            states[n:] = np.nan
-            return
-        state = after
-
-
-@njit(**EXACT)
-def plain_chain(train, theta0, indices, noise, step_size, noise_scale, states):
-    """SGLD on U itself: H is ∇_θU of eqn:grad_U."""
-    train, states = borrowed(train), borrowed(states)
-    state = borrowed(theta0)
-    d = theta0.size
-    for n in range(indices.size):
-        x, after = train[indices[n]], states[n]
-        t = state[d - 1]
-        for i in range(d - 1):
-            t += state[i] * x[i]
-        s = stable_sigmoid(t)
-        slope = -2.0 * (x[d - 1] - s) * s * (1.0 - s)
-        total = 0.0
-        for i in range(d):
-            gradient = slope * x[i] if i < d - 1 else slope
-            after[i] = compiled_langevin_update(state[i], gradient, noise[n, i], step_size, noise_scale)
-            total += after[i]
-        if not math.isfinite(total):
             states[n:] = np.nan
             return
         state = after

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from robust_sgld.data import Dataset
-from robust_sgld.problems import SigmoidRegression
+from robust_sgld.problems import LinearIndexProblem
 from robust_sgld.samplers import LangevinSampler
 from robust_sgld.tracking.store import CONFIG_FILE, TRIAL_FILE, Store
 from robust_sgld.trial import TrialResult, bands
@@ -117,8 +117,8 @@ class TrialRecorder:
             client.log_artifacts(self.run_id, name)
         if self.record.children != "none":
             self._log_children(result)
-        if isinstance(sampler.problem, SigmoidRegression):
-            self._log_model(result)  # last, because MLflow ends the run with it
+        if isinstance(sampler.problem, LinearIndexProblem):
+            self._log_model(result, sampler.problem.link.name)  # last, because MLflow ends the run with it
 
     def _log_params(self) -> None:
         from mlflow.entities import Param
@@ -137,7 +137,7 @@ class TrialRecorder:
             inputs.append(DatasetInput(entity, [InputTag("mlflow.data.context", context)]))
         self.store.client.log_inputs(self.run_id, inputs)
 
-    def _log_model(self, result: TrialResult) -> None:
+    def _log_model(self, result: TrialResult, link: str) -> None:
         """The average of the runs' final θ as a model that `mlflow models predict` and `load_model` can use."""
         import mlflow
         from mlflow.models import infer_signature
@@ -152,7 +152,7 @@ class TrialRecorder:
         example = DataFrame(self.data.test[:3, :-1], columns=columns)
         with tempfile.TemporaryDirectory() as folder, _active_run(self.store, self.run_id):
             estimate = Path(folder) / "estimate.json"
-            estimate.write_text(json.dumps({"columns": columns, "theta": theta.tolist()}))
+            estimate.write_text(json.dumps({"columns": columns, "theta": theta.tolist(), "link": link}))
             mlflow.pyfunc.log_model(
                 name="model",
                 python_model=str(Path(__file__).with_name("fitted_model.py")),
