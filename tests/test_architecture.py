@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = [
-    {"checks"},
+    {"checks", "blas"},
     {"rng", "grid", "npz", "kernels", "problems", "diagnostics"},
     {"data", "dro"},
     {"engines", "losses"},
