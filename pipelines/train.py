@@ -136,18 +136,19 @@ def _config_name(settings: Settings) -> str:
 
 
 def theory_numbers(result: rs.TrialResult, sampler: rs.LangevinSampler, data: rs.Dataset) -> dict[str, float]:
-    """Measured excess risk, robust value and λ/λ_max of a robust trial; none where the grid is too large for them."""
-    from robust_sgld.theory import measured_excess_risk
+    """Measured excess risk, robust value, λ/λ_max and error of the grid; none where the grid is too large for them."""
+    from robust_sgld.theory import measured_excess_risk, quadrature_numbers, trial_quadrature
 
     if not isinstance(sampler, rs.RobustSGLD):
         return {}
     began = time.perf_counter()
     try:
         numbers = measured_excess_risk(result, sampler, data).headline()
-        return {**numbers, "theory_seconds": time.perf_counter() - began}
     except rs.InvalidInput as error:
         log.info("no excess risk is measured: %s", error)
         return {}
+    numbers |= quadrature_numbers(trial_quadrature(result, sampler, data.train), sampler.dro.j)
+    return {**numbers, "theory_seconds": time.perf_counter() - began}
 
 
 def git_facts() -> dict[str, str]:

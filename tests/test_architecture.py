@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = [
-    {"checks", "kernels"},
+    {"checks", "kernels", "blas"},
     {"rng", "grid", "npz", "problems", "diagnostics"},
     {"data", "dro"},
     {"engines", "losses"},

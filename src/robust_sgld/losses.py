@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robust_sgld.blas import one_blas_thread
 from robust_sgld.checks import InvalidInput, array, positive
 from robust_sgld.problems import LinearIndexProblem, Problem, SigmoidRegression
 
@@ -239,4 +240,5 @@ def minimise_risk(problem: Problem, rows: np.ndarray, start: np.ndarray) -> np.n
     evaluator = LossEvaluator(problem, rows)
     start = array("start", start, shape=(problem.n_params,))
     options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000}
-    return minimize(evaluator.loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options).x
+    with one_blas_thread():
+        return minimize(evaluator.loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options).x

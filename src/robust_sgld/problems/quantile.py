@@ -16,8 +16,8 @@ class QuantileLoss(ResidualLoss):
     """U = τ r + c log(1 + e^{-r/c}) with r = y - s(t), τ = level and c = scale.
 
     For c → 0 this is the pinball loss max(τ r, (τ-1) r), which it exceeds by at most c log 2. It is convex and
-    positive, with its minimum at r = c log((1-τ)/τ). ρ' = τ - 1/(1+e^{r/c}) lies in (τ-1, τ), and 0 < ρ'' ≤ 1/(4c). Both
-    are bounded for every residual, so the assumptions hold for every link (see `ResidualLoss`).
+    positive, with its minimum at r = c log((1-τ)/τ). ρ' = τ - 1/(1+e^{r/c}) lies in (τ-1, τ), and 0 < ρ'' ≤ 1/(4c).
+    Both are bounded for every residual, so the assumptions hold for every link (see `ResidualLoss`).
     """
 
     loss_code = QUANTILE

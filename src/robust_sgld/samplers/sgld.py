@@ -49,22 +49,3 @@ class SGLD(LangevinSampler):
                 *self._code, train, theta0, indices[r], noise[r], self.step_size, self.noise_scale, states[r]
             )
         return states
-
-    def gradient(self, states: np.ndarray, x: np.ndarray) -> np.ndarray:
-        import torch
-
-        return self.problem.grad(torch.from_numpy(states), torch.from_numpy(np.ascontiguousarray(x))).numpy()
-
-    def _chain(
-        self, train: np.ndarray, theta0: np.ndarray, indices: np.ndarray, noise: np.ndarray
-    ) -> np.ndarray | None:
-        if self._code is None:
-            return None
-        states = np.empty(noise.shape)
-        for r in range(len(states)):
-            args = train, theta0, indices[r], noise[r], self.step_size, self.noise_scale, states[r]
-            if type(self.problem) is SigmoidRegression:
-                sigmoid_grid.plain_chain(*args)
-            else:
-                index_loss.plain_chain(*self._code, *args)
-        return states
