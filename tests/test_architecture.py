@@ -14,13 +14,14 @@ ROOT = Path(__file__).parents[1]
 
 LAYERS = [
     {"checks", "kernels", "blas"},
-    {"rng", "grid", "npz", "problems", "diagnostics"},
+    {"rng", "grid", "npz", "problems", "diagnostics", "scaling", "tables"},
     {"data", "dro"},
+    {"tabular"},
     {"engines", "losses"},
     {"dual"},
     {"samplers"},
-    {"trial"},
-    {"theory"},
+    {"trial", "selection"},
+    {"theory", "estimators"},
     {"tracking", "report"},
 ]
 """Modules and packages of `robust_sgld` from the ground up: each imports from lower layers and from itself."""
