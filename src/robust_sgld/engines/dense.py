@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 
 from robust_sgld.checks import InvalidInput
 from robust_sgld.dro import DRO, iota, split
-from robust_sgld.engines.base import Engine, LogSum
+from robust_sgld.engines.base import Accuracy, Engine, LogSum
 from robust_sgld.problems import Problem
 
 MAX_BYTES = 4 * 2**30
@@ -29,8 +30,8 @@ class DenseEngine(Engine):
 
     name = "dense"
 
-    def __init__(self, problem: Problem, dro: DRO):
-        super().__init__(problem, dro)
+    def __init__(self, problem: Problem, dro: DRO, accuracy: Accuracy):
+        super().__init__(problem, dro, accuracy)
         self._xi = torch.from_numpy(self.grid.points())
         shape = tuple(problem.U(torch.zeros(2, 1, problem.n_params, dtype=torch.float64), self._xi[:1]).shape)
         if shape != (2, 1):
@@ -50,6 +51,11 @@ class DenseEngine(Engine):
                 "a smaller dro.j or fewer columns would fit."
             )
         return None
+
+    @classmethod
+    def microseconds(cls, problem: Problem, dro: DRO) -> float:
+        grid = dro.grid(problem.dim)
+        return 100.0 + 0.1 * math.exp(min(grid.log_size, 700.0))
 
     def _exponents(self, theta_bar: np.ndarray, x: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """U(θ,ξ_j) - ι(α)|x-ξ_j|^p and |x-ξ_j|^p, both (B, N)."""

@@ -1,0 +1,240 @@
+"""Engine `chain`: the sum over the whole product grid by passing messages along its axes, at a cost linear in m.
+
+For any loss of one linear index with p = 2; see `robust_sgld.kernels.chain_messages` for how. Its one error is that of
+interpolating the messages, and it is controlled: every sum comes with an estimate, a sum whose estimate exceeds the
+tolerance is done again with half the spacing, and along a run the sum is compared with one of half the spacing at
+intervals; where the two differ by more than the tolerance the run goes back to the last state that agreed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from robust_sgld.checks import InvalidInput
+from robust_sgld.dro import DRO, iota, split
+from robust_sgld.engines.base import Accuracy, Engine, LogSum
+from robust_sgld.engines.index_table import IndexTable, Table
+from robust_sgld.kernels import chain_loop as loop
+from robust_sgld.kernels import chain_messages as kernel
+from robust_sgld.kernels.chain_maximum import best_point
+from robust_sgld.problems import LinearIndexProblem, Problem
+
+FIRST_LEVEL = 4
+"""Sums start with nodes 2^-4 apart,"""
+WIDEST_LEVEL, NARROWEST_LEVEL = 2, 14
+"""which may become 2^-2 or 2^-14."""
+MAXIMUM_LEVELS = 6, 12
+MAXIMUM_GAP = 1e-6
+CHECK_EVERY = 500
+"""Updates between two comparisons with half the spacing."""
+
+
+class ChainEngine(Engine):
+    """Compiled; equal to the literal sum within `tolerance` on log Σ_j F_j."""
+
+    name = "chain"
+    compiled = True
+
+    def __init__(self, problem: Problem, dro: DRO, accuracy: Accuracy):
+        super().__init__(problem, dro, accuracy)
+        assert isinstance(problem, LinearIndexProblem)
+        self.tolerance = accuracy.tolerance
+        self._table = IndexTable(problem, self.grid.axis)
+        # what is left out on each axis, of each window and of y is below e^-cut of the sum each
+        parts = problem.dim * (self.grid.points_per_axis + 2)
+        self._cut = math.log(parts) - math.log(min(self.tolerance, 1.0)) + 5.0
+        self.refused = 0
+        """How often a comparison with half the spacing failed so far and updates were done again."""
+
+    @classmethod
+    def refusal(cls, problem: Problem, dro: DRO) -> str | None:
+        if not isinstance(problem, LinearIndexProblem):
+            return f"it is for losses of one linear index (LinearIndexProblem), not for {type(problem).__name__}."
+        if type(problem).U is not LinearIndexProblem.U:
+            return f"{type(problem).__name__} has a U of its own, and the engine knows its u(t, y) alone."
+        if dro.p != 2:
+            return f"it needs p=2, and p is {dro.p:g}."
+        return None
+
+    @classmethod
+    def microseconds(cls, problem: Problem, dro: DRO) -> float:
+        return 6.0 * problem.dim * dro.grid(problem.dim).points_per_axis / 13
+
+    def log_sum(self, theta_bar: np.ndarray, x: np.ndarray) -> LogSum:
+        theta_bar, x = np.ascontiguousarray(theta_bar), np.ascontiguousarray(x)
+        value, cost = np.empty(len(x)), np.empty(len(x))
+        grad_u = np.empty((len(x), self.problem.n_params))
+        scratch = _Scratch(self)
+        which = np.arange(len(x))
+        for level in range(FIRST_LEVEL, NARROWEST_LEVEL + 1):
+            self._at_level(level, theta_bar, x, which, scratch, value, grad_u, cost)
+            which = -1 - which[which < 0]
+            if not which.size:
+                return LogSum(value, grad_u, cost)
+        raise self._too_sharp(theta_bar[which[0]])
+
+    def maximum(self, theta_bar: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """(B,) the value at a grid point, below the true maximum by at most the gap of `maximum_bounds`."""
+        return self.maximum_bounds(theta_bar, x)[0]
+
+    def maximum_bounds(self, theta_bar: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds on max_j {U(θ,ξ_j) - ι(α)|x-ξ_j|²}, each (B,): the lower one is attained at a grid point.
+
+        The spacing is halved until they are `MAXIMUM_GAP` apart, or narrowest; there they may stay apart by about
+        max|∂u/∂t| times the spacing where two choices of the adversary tie.
+        """
+        theta_bar, x = np.ascontiguousarray(theta_bar), np.ascontiguousarray(x)
+        lower, upper = np.empty(len(x)), np.empty(len(x))
+        scratch = _Scratch(self)
+        for i in range(len(x)):
+            for level in range(MAXIMUM_LEVELS[0], MAXIMUM_LEVELS[1] + 1):
+                lower[i], upper[i] = self._maximum_at(level, theta_bar[i], x[i], scratch)
+                if upper[i] - lower[i] <= MAXIMUM_GAP:
+                    break
+        return lower, upper
+
+    def _maximum_at(self, level: int, theta_bar: np.ndarray, x: np.ndarray, scratch: _Scratch) -> tuple[float, float]:
+        import torch
+
+        axis, choice = self.grid.axis, np.empty(len(x) - 1, dtype=np.int64)
+        status = kernel.NEED_TABLE
+        while status != kernel.DONE:
+            table = scratch.table(level)
+            status, upper = best_point(
+                theta_bar, x, axis, 2.0**-level, table.values, table.low, choice, scratch.ws.request
+            )
+            if status != kernel.DONE:
+                scratch.provide(status, level, theta_bar)
+        theta, alpha = split(theta_bar)
+        points = np.column_stack([np.tile(axis[choice], (len(axis), 1)), axis])
+        with torch.no_grad():
+            u = self.problem.U(torch.from_numpy(theta.copy()), torch.from_numpy(points)).numpy()
+        lower = float((u - iota(alpha) * ((x - points) ** 2).sum(axis=1)).max())
+        return lower, max(upper, lower)
+
+    def _at_level(
+        self,
+        level: int,
+        theta_bar: np.ndarray,
+        x: np.ndarray,
+        which: np.ndarray,
+        scratch: _Scratch,
+        value: np.ndarray,
+        grad_u: np.ndarray,
+        cost: np.ndarray,
+        cut: float | None = None,
+    ) -> None:
+        """The pairs `which` with nodes 2^-level apart; marks those whose estimated error is too large."""
+        done, h = 0, 2.0**-level
+        while done < len(which):
+            status, done = loop.log_sums(
+                theta_bar, x, which, self.grid.axis, self.dro.delta, h, self._cut if cut is None else cut,
+                *scratch.table(level), self.tolerance, scratch.ws, value, grad_u, cost, done,
+            )  # fmt: skip
+            if status != kernel.DONE:
+                scratch.provide(status, level, theta_bar[which[done]])
+
+    def chain(
+        self,
+        train: np.ndarray,
+        theta0: np.ndarray,
+        indices: np.ndarray,
+        noise: np.ndarray,
+        step_size: float,
+        noise_scale: float,
+    ) -> np.ndarray:
+        states = np.empty(noise.shape)
+        for r in range(len(states)):
+            self._run(train, theta0, indices[r], noise[r], step_size, noise_scale, states[r])
+        return states
+
+    def _run(
+        self,
+        train: np.ndarray,
+        theta0: np.ndarray,
+        indices: np.ndarray,
+        noise: np.ndarray,
+        step_size: float,
+        noise_scale: float,
+        states: np.ndarray,
+    ) -> None:
+        """One run; the spacing follows the estimated error, and every so often it is checked against half of it."""
+        scratch, calm = _Scratch(self), np.zeros(1, dtype=np.int64)
+        state, n, level, widest = theta0.copy(), 0, FIRST_LEVEL, WIDEST_LEVEL
+        checked, agreed = -1, state.copy()
+        while n < len(states):
+            if n % CHECK_EVERY == 0 and n != checked:
+                if self._agrees(state, train[indices[n]], level, scratch):
+                    checked, agreed = n, state.copy()
+                else:
+                    self.refused += 1
+                    n, state, widest = max(checked, 0), agreed.copy(), level + 1
+                    level = self._narrower(level, state)
+                    checked = -1
+                    continue
+            stop = min((n // CHECK_EVERY + 1) * CHECK_EVERY, len(states))
+            status, n = loop.robust_chain(
+                train, state, n, stop, indices, noise, step_size, noise_scale, self.dro.eta1, self.dro.eta2,
+                self.grid.axis, self.dro.delta, 2.0**-level, self._cut, *scratch.table(level), self.tolerance,
+                level <= widest, scratch.ws, states, calm,
+            )  # fmt: skip
+            if status == loop.REFINE:
+                level = self._narrower(level, state)
+            elif status == loop.COARSEN:
+                level -= 1
+            elif status != kernel.DONE:
+                scratch.provide(status, level, state)
+
+    def _narrower(self, level: int, state: np.ndarray) -> int:
+        if level == NARROWEST_LEVEL:
+            raise self._too_sharp(state)
+        return level + 1
+
+    def _agrees(self, state: np.ndarray, x: np.ndarray, level: int, scratch: _Scratch) -> bool:
+        """Whether half the spacing and wider windows give the same log-sum within the tolerance."""
+        values = []
+        for finer, cut in ((level, self._cut), (min(level + 1, NARROWEST_LEVEL), self._cut + 5.0)):
+            value, cost, grad_u = np.empty(1), np.empty(1), np.empty((1, self.problem.n_params))
+            which = np.zeros(1, dtype=np.int64)
+            self._at_level(finer, state[None], x[None], which, scratch, value, grad_u, cost, cut)
+            values.append(value[0])
+        return bool(abs(values[0] - values[1]) <= self.tolerance)
+
+    def _too_sharp(self, theta_bar: np.ndarray) -> InvalidInput:
+        return InvalidInput(
+            f"engine=chain cannot reach tolerance={self.tolerance:g} at theta_bar={np.round(theta_bar, 6)} even with "
+            f"{2.0**-NARROWEST_LEVEL:.1e} between the nodes of its table: with delta={self.dro.delta:g} the sum is too "
+            "sharp; a larger tolerance or delta would do."
+        )
+
+
+class _Scratch:
+    """Workspace and tables of one caller; grown when the kernel asks for it."""
+
+    def __init__(self, engine: ChainEngine):
+        self._engine = engine
+        self._n, self._dim = engine.grid.points_per_axis, engine.problem.dim
+        self.ws = kernel.workspace(self._n, self._dim)
+        self._tables: dict[int, Table] = {}
+
+    def table(self, level: int) -> Table:
+        """The nodes of that level known so far."""
+        if level not in self._tables:
+            self._tables[level] = self._engine._table.covering(level, 0, 0)
+        return self._tables[level]
+
+    def provide(self, status: int, level: int, theta_bar: np.ndarray) -> None:
+        """What the kernel ended for the lack of."""
+        request = self.ws.request
+        if status == kernel.NEED_TABLE:
+            self._tables[level] = self._engine._table.covering(level, int(request[0]), int(request[1]))
+        elif status == kernel.NEED_SPACE:
+            nodes = max(2 * int(request[1]), len(self.ws.message))
+            self.ws = kernel.workspace(self._n, self._dim, nodes, max(2 * int(request[2]), len(self.ws.exponential)))
+        else:
+            raise InvalidInput(
+                f"engine=chain: theta_bar={np.round(theta_bar, 3)} spreads the index <w,z>+b over more than "
+                f"{kernel.MAX_NODES} nodes that are {2.0**-level:g} apart; a smaller step_size keeps theta smaller."
+            )
