@@ -155,6 +155,10 @@ class Settings:
     def data_path(self) -> Path:
         """Where the data set of this config lives."""
         key = {**self.resolved["data"], "version": rs.__version__}
+        if isinstance(file := key.get("path"), str) and Path(file).expanduser().is_file():
+            # a file that has changed is another data set
+            with Path(file).expanduser().open("rb") as content:
+                key["content"] = hashlib.file_digest(content, "sha256").hexdigest()
         return self.root / "outputs" / "data" / f"{stable_hash(key)}.npz"
 
     def make_sampler(self, data: rs.Dataset) -> rs.LangevinSampler:
