@@ -25,6 +25,7 @@ from robust_sgld.problems import (
     LogisticLoss,
     PseudoHuberLoss,
     QuantileLoss,
+    SigmoidRegression,
     SquaredLoss,
 )
 from robust_sgld.rng import draws
@@ -217,6 +218,8 @@ class RobustSGLDRegressor(RegressorMixin, _RobustSGLDEstimator):
 
     def _problem(self, dim: int, spread: float) -> LinearIndexProblem:
         scale = positive("loss_scale", self.loss_scale) * spread
+        if self.loss == "squared" and self.link == "sigmoid":
+            return SigmoidRegression(dim)  # the published problem, for which there is an engine of its own
         if self.loss == "squared":
             return SquaredLoss(dim, self.link)
         if self.loss == "pseudo_huber":
