@@ -18,14 +18,18 @@ from omegaconf.errors import OmegaConfBaseException
 
 import robust_sgld as rs
 from robust_sgld.checks import InvalidInput, integer, positive
+from robust_sgld.parallel import check_backend
 from robust_sgld.rng import checked_seed
+from robust_sgld.tracking import without_password
 
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 CONFIG_DIR = PROJECT_ROOT / "conf"
 
 GROUPS = ("data", "problem", "dro", "sampler", "trial", "tracking")
 TOP_LEVEL = ("eta2", "seed", "force", "experiment", "root")
-TRIAL_KEYS = ("runs", "n_iter", "thin", "tolerance", "workers")
+TRIAL_KEYS = ("runs", "n_iter", "thin", "tolerance", "workers", "backend", "scheduler")
+WHERE_IT_RUNS = ("workers", "backend", "scheduler")
+"""Keys of a trial that decide no number."""
 TRACKING_KEYS = ("uri", "artifacts", "experiment", "children")
 CHILDREN = ("headline", "curves", "none")
 MAX_N_ITER = 10**8
@@ -86,6 +90,7 @@ class Settings:
         trial["tolerance"] = positive("trial.tolerance", trial["tolerance"])
         if trial["workers"] is not None:
             trial["workers"] = integer("trial.workers", trial["workers"], least=1)
+        check_backend(trial["backend"], trial["scheduler"])
         tracking = resolved["tracking"]
         if tracking["children"] not in CHILDREN:
             raise InvalidInput(f"tracking.children must be one of {', '.join(CHILDREN)}, got {tracking['children']!r}.")
@@ -123,7 +128,7 @@ class Settings:
     def identity(self) -> dict[str, Any]:
         """What decides the numbers of a trial, and nothing else (not the workers, not where it is recorded)."""
         kept = ["data", "problem", "sampler", *(["dro"] if self.uses_dro else [])]
-        trial = {k: v for k, v in self.trial.items() if k != "workers"}
+        trial = {k: v for k, v in self.trial.items() if k not in WHERE_IT_RUNS}
         return {**{g: self.resolved[g] for g in kept}, "trial": trial, "seed": self.seed, "version": rs.__version__}
 
     @property
@@ -139,23 +144,39 @@ class Settings:
         flat = {key.replace("_target_", "name"): value for key, value in flat.items() if key != "dro._target_"}
         return named | {k: str(v).rsplit(".", 1)[-1] if k.endswith(".name") else v for k, v in flat.items()}
 
-    def make_data(self) -> rs.Dataset:
-        """The data set: from outputs/data where the data stage has put it, else made and put there."""
-        path = self.data_path
-        if path.exists():
-            return rs.Dataset.load(path)
-        data = _call("data", self.resolved["data"])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{uuid.uuid4().hex}.npz")
-        data.save(temporary)
-        temporary.replace(path)
+    def make_data(self, *, keep: bool = True) -> rs.Dataset:
+        """The data set: from outputs/data where a stage has put it, else made and (unless `keep=False`) put there."""
+        if self.data_path.exists():
+            return rs.Dataset.load(self.data_path)
+        data: rs.Dataset = _call("data", self.resolved["data"])
+        if keep:
+            self.keep_data(data)
         return data
+
+    def keep_data(self, data: rs.Dataset) -> None:
+        """Puts the data set of this config where `make_data` finds it."""
+        if not self.data_path.exists():
+            self.data_path.parent.mkdir(parents=True, exist_ok=True)
+            data.save(self.data_path)
 
     @property
     def data_path(self) -> Path:
         """Where the data set of this config lives."""
         key = {**self.resolved["data"], "version": rs.__version__}
         return self.root / "outputs" / "data" / f"{stable_hash(key)}.npz"
+
+    def trial_folder(self, data: rs.Dataset) -> Path:
+        """Where the trial of this config on these data lives until the store has it; another store, another folder."""
+        target = stable_hash([data.digest, without_password(self.tracking.uri or ""), self.tracking.experiment])
+        return self.root / "outputs" / "trials" / f"{self.config_hash}-{target}"
+
+    @property
+    def text(self) -> str:
+        """The resolved config as yaml, fit to be shown: without passwords."""
+        tracking = self.resolved["tracking"]
+        if tracking["uri"] is not None:
+            tracking = {**tracking, "uri": without_password(tracking["uri"])}
+        return OmegaConf.to_yaml(OmegaConf.create({**self.resolved, "tracking": tracking}))
 
     def make_sampler(self, data: rs.Dataset) -> rs.LangevinSampler:
         """The sampler, on its problem and, where it takes one, its DRO."""

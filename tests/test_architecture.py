@@ -13,9 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = [
-    {"checks"},
-    {"rng", "grid", "npz", "kernels", "problems", "diagnostics"},
-    {"data", "dro"},
+    {"checks", "files"},
+    {"rng", "grid", "npz", "kernels", "problems", "diagnostics", "parallel"},
+    {"data", "dro", "shards"},
     {"engines", "losses"},
     {"dual"},
     {"samplers"},
