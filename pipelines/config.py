@@ -26,7 +26,7 @@ PROJECT_ROOT = Path(__file__).resolve().parents[1]
 CONFIG_DIR = PROJECT_ROOT / "conf"
 
 GROUPS = ("data", "problem", "dro", "sampler", "trial", "tracking")
-TOP_LEVEL = ("eta2", "seed", "force", "experiment", "root")
+TOP_LEVEL = ("eta2", "seed", "force", "experiment", "root", "allow")
 TRIAL_KEYS = ("runs", "n_iter", "thin", "tolerance", "workers", "backend", "scheduler")
 WHERE_IT_RUNS = ("workers", "backend", "scheduler")
 """Keys of a trial that decide no number."""

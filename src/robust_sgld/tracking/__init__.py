@@ -11,8 +11,18 @@ os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
 os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
 
-from robust_sgld.tracking.folder import TrialFolder
+from robust_sgld.tracking.folder import TrialFolder, waiting
 from robust_sgld.tracking.recorder import TrialRecord, TrialRecorder
-from robust_sgld.tracking.store import RecordedTrial, Store, TrackingLost, without_password
+from robust_sgld.tracking.store import CONFIG_FILE, RecordedTrial, Store, TrackingLost, without_password
 
-__all__ = ["RecordedTrial", "Store", "TrackingLost", "TrialFolder", "TrialRecord", "TrialRecorder", "without_password"]
+__all__ = [
+    "CONFIG_FILE",
+    "RecordedTrial",
+    "Store",
+    "TrackingLost",
+    "TrialFolder",
+    "TrialRecord",
+    "TrialRecorder",
+    "waiting",
+    "without_password",
+]
