@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
-import inspect
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 import robust_sgld as rs
+from pipelines.targets import call_target, check_keys, checked_allow, find_target, parameters
 from robust_sgld.checks import InvalidInput, integer, positive
 from robust_sgld.parallel import check_backend
 from robust_sgld.rng import checked_seed
@@ -33,8 +32,6 @@ WHERE_IT_RUNS = ("workers", "backend", "scheduler")
 TRACKING_KEYS = ("uri", "artifacts", "experiment", "children")
 CHILDREN = ("headline", "curves", "none")
 MAX_N_ITER = 10**8
-ALLOWED_TARGETS = ("robust_sgld.",)
-"""`_target_` names something below one of these packages, and nothing else is imported."""
 
 
 @functools.cache
@@ -73,6 +70,8 @@ class Settings:
     experiment: str
     trial: dict[str, Any]
     tracking: Tracking
+    allow: tuple[str, ...]
+    """packages that a `_target_` may name"""
 
     @classmethod
     def of(cls, cfg: DictConfig) -> Settings:
@@ -102,8 +101,9 @@ class Settings:
         if trial["n_iter"] > MAX_N_ITER:
             raise InvalidInput(f"trial.n_iter must be at most {MAX_N_ITER}: a run's path is held in memory.")
         _check_tracking(tracking)
+        allow = checked_allow(resolved["allow"])
         for group in ("data", "problem", "dro", "sampler"):
-            _check_keys(group, resolved[group])
+            check_keys(group, resolved[group], allow)
         return cls(
             resolved=resolved,
             root=Path(absolute_folder(resolved["root"])),
@@ -117,12 +117,13 @@ class Settings:
                 experiment=str(tracking["experiment"]),
                 children=tracking["children"],
             ),
+            allow=allow,
         )
 
     @property
     def uses_dro(self) -> bool:
         """Whether the sampler takes a DRO at all; vanilla SGLD does not."""
-        return "dro" in _parameters(_target("sampler", self.resolved["sampler"]))
+        return "dro" in parameters(find_target("sampler", self.resolved["sampler"], self.allow))
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -148,7 +149,7 @@ class Settings:
         """The data set: from outputs/data where a stage has put it, else made and (unless `keep=False`) put there."""
         if self.data_path.exists():
             return rs.Dataset.load(self.data_path)
-        data: rs.Dataset = _call("data", self.resolved["data"])
+        data: rs.Dataset = call_target("data", self.resolved["data"], self.allow)
         if keep:
             self.keep_data(data)
         return data
@@ -163,6 +164,10 @@ class Settings:
     def data_path(self) -> Path:
         """Where the data set of this config lives."""
         key = {**self.resolved["data"], "version": rs.__version__}
+        if isinstance(file := key.get("path"), str) and Path(file).expanduser().is_file():
+            # a file that has changed is another data set
+            with Path(file).expanduser().open("rb") as content:
+                key["content"] = hashlib.file_digest(content, "sha256").hexdigest()
         return self.root / "outputs" / "data" / f"{stable_hash(key)}.npz"
 
     def trial_folder(self, data: rs.Dataset) -> Path:
@@ -180,10 +185,11 @@ class Settings:
 
     def make_sampler(self, data: rs.Dataset) -> rs.LangevinSampler:
         """The sampler, on its problem and, where it takes one, its DRO."""
-        problem = _call("problem", self.resolved["problem"], dim=data.dim)
+        problem = call_target("problem", self.resolved["problem"], self.allow, dim=data.dim)
         settings = {k: v for k, v in self.resolved["sampler"].items() if k != "theta0"}
-        extra = {"dro": _call("dro", self.resolved["dro"])} if self.uses_dro else {}
-        return _call("sampler", settings, problem=problem, **extra)
+        extra = {"dro": call_target("dro", self.resolved["dro"], self.allow)} if self.uses_dro else {}
+        sampler: rs.LangevinSampler = call_target("sampler", settings, self.allow, problem=problem, **extra)
+        return sampler
 
     @property
     def theta0(self) -> Any:
@@ -240,7 +246,7 @@ def _check_tracking(tracking: Mapping[str, Any]) -> None:
         raise InvalidInput(f"tracking.uri must be the address of a store, or tracking=off for none, got {uri!r}.")
     if artifacts is not None and (not isinstance(artifacts, str) or not artifacts.strip()):
         raise InvalidInput(f"tracking.artifacts must be the path of a folder, got {artifacts!r}.")
-    if not isinstance(experiment, str) or not experiment.strip() or "/" in experiment:
+    if not isinstance(experiment, str) or not experiment.strip(" .") or "/" in experiment:
         raise InvalidInput(f"tracking.experiment must be a name without '/', got {experiment!r}.")
 
 
@@ -251,39 +257,3 @@ def _known(where: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None
     missing = [key for key in known if key not in given]
     if missing:
         raise InvalidInput(f"{where} lacks the key {missing[0]!r}.")
-
-
-def _target(group: str, node: Mapping[str, Any]) -> Callable[..., Any]:
-    path = node.get("_target_")
-    if not isinstance(path, str) or not path.startswith(ALLOWED_TARGETS):
-        allowed = " or ".join(ALLOWED_TARGETS)
-        raise InvalidInput(f"{group}._target_ must name something below {allowed}, got {path!r}.")
-    module, _, name = path.rpartition(".")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        raise InvalidInput(f"{group}._target_ names {path!r}, which does not exist.") from None
-
-
-def _parameters(target: Callable[..., Any]) -> tuple[str, ...]:
-    return tuple(inspect.signature(target).parameters)
-
-
-def _check_keys(group: str, node: Mapping[str, Any]) -> None:
-    """Every key of a node is an argument of its target (a sampler's theta0 belongs to the trial)."""
-    ours = ("problem", "dro", *(["dim"] if group == "problem" else []))  # what the pipeline itself passes
-    known = [k for k in _parameters(_target(group, node)) if k not in ours] + (["theta0"] if group == "sampler" else [])
-    for key in node:
-        if key != "_target_" and key not in known:
-            listed = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise InvalidInput(f"{group}.{key} is not a key of {node['_target_']}; {listed}.")
-
-
-def _call(group: str, node: Mapping[str, Any], **extra: Any) -> Any:
-    target = _target(group, node)
-    arguments = {k: v for k, v in node.items() if k != "_target_"}
-    arguments |= {k: v for k, v in extra.items() if k in _parameters(target)}
-    try:
-        return target(**arguments)
-    except InvalidInput as error:
-        raise InvalidInput(f"{group}: {error}") from None

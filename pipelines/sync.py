@@ -32,7 +32,10 @@ def sync(cfg: DictConfig) -> int:
     delivered = 0
     for folder in finished:
         try:
-            delivered += find_or_run(_settings(folder.path, given)).run_id is not None
+            settings = _settings(folder.path, given)
+            if settings.trial_folder(settings.make_data()) != folder.path:
+                raise InvalidInput("its data or the version of robust_sgld have changed since it was sampled.")
+            delivered += find_or_run(settings).run_id is not None
         except (InvalidInput, TrackingLost) as error:
             kept.append(f"{folder.path.name}: {error}")
     log.info("%d of %d waiting trials are recorded.", delivered, len(finished))
@@ -50,11 +53,15 @@ def _settings(folder: Path, given: Settings) -> Settings:
         uri = config["tracking"]["uri"]
         config |= {"root": str(given.root), "force": True, "allow": given.resolved["allow"]}
     except (yaml.YAMLError, OSError, KeyError, TypeError, UnicodeDecodeError):
-        raise InvalidInput(f"{folder / CONFIG_FILE} is damaged; the command that began the trial continues it.") from None
+        raise InvalidInput(
+            f"{folder / CONFIG_FILE} is damaged; the command that began the trial continues it."
+        ) from None
     if given.tracking.uri is not None and without_password(given.tracking.uri) == uri:
         config["tracking"]["uri"] = given.tracking.uri
     elif uri is not None and "***" in uri:
-        raise InvalidInput(f"the password of {uri} is not kept; give the address again: tracking=server tracking.uri=….")
+        raise InvalidInput(
+            f"the password of {uri} is not kept; give the address again: tracking=server tracking.uri=…."
+        )
     return Settings.of(OmegaConf.create(config))
 
 

@@ -25,6 +25,8 @@ from robust_sgld.tracking import Store, TrackingLost, TrialFolder, TrialRecord, 
 
 log = logging.getLogger(__name__)
 
+USUAL = {"data": "paper", "sampler": "robust_sgld", "dro": "paper"}
+SAID_ELSEWHERE = {"data": ("q", "support"), "dro": ("eta2",), "sampler": ("engine",)}
 SYMBOLS = {"delta": "δ", "eta1": "η1", "step_size": "λ", "beta": "β", "theta0": "θ0"}
 
 _done_in_this_sweep: dict[str, float] = {}
@@ -207,49 +209,47 @@ def run_color(settings: Settings, sampler: rs.LangevinSampler) -> str:
 
 
 def unusual(settings: Settings) -> list[str]:
-    """What is not as in the paper's config files, e.g. ["δ=0.05", "seed=7"]; q and η2 stand apart."""
-    groups = {"data": "paper", "sampler": _config_name(settings)} | ({"dro": "paper"} if settings.uses_dro else {})
+    """What is not as in the config files, e.g. ["δ=0.05", "seed=7"], and the data where not the paper's."""
     found = [f"seed={settings.seed}"] if settings.seed else []
-    for group, name in groups.items():
-        usual = OmegaConf.load(CONFIG_DIR / group / f"{name}.yaml")
+    for group in ("data", "sampler", *(["dro"] if settings.uses_dro else [])):
+        file = _config_file(settings, group)
+        found += [f"data={file.stem}"] if group == "data" and file.stem != "paper" else []
+        usual = _values(file)
         for key, value in settings.resolved[group].items():
-            if key in ("q", "eta2", "engine") or stable_hash(value) == stable_hash(
-                _plain(OmegaConf.select(usual, key))
-            ):
+            if key in SAID_ELSEWHERE[group] or stable_hash(value) == stable_hash(usual.get(key)):
                 continue
-            if key == "_target_":
-                found.append(f"{group}={str(value).rpartition('.')[2]}")
-            else:
-                found.append(f"{SYMBOLS.get(key, key)}={value}")
+            found.append(f"{SYMBOLS.get(key, f'data.{key}' if key == 'seed' else key)}={value}")
     return found
 
 
-def _plain(value: Any) -> Any:
-    return OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+def _config_file(settings: Settings, group: str) -> Path:
+    """The yaml of the group that the config is nearest to: of the same target, with the most values in common."""
+    node = settings.resolved[group]
+    files = [f for f in sorted((CONFIG_DIR / group).glob("*.yaml")) if _values(f).get("_target_") == node["_target_"]]
+    alike = {file: sum(_values(file).get(key) == value for key, value in node.items()) for file in files}
+    return max(alike, key=alike.__getitem__, default=CONFIG_DIR / group / f"{USUAL[group]}.yaml")
 
 
-def _config_name(settings: Settings) -> str:
-    """The yaml of the chosen sampler's own defaults."""
-    target = settings.resolved["sampler"]["_target_"]
-    for path in sorted((CONFIG_DIR / "sampler").glob("*.yaml")):
-        if OmegaConf.select(OmegaConf.load(path), "_target_") == target:
-            return path.stem
-    return "robust_sgld"
+def _values(file: Path) -> dict[str, Any]:
+    values = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
+    assert isinstance(values, dict)
+    return {str(key): value for key, value in values.items()}
 
 
 def theory_numbers(result: rs.TrialResult, sampler: rs.LangevinSampler, data: rs.Dataset) -> dict[str, float]:
-    """Measured excess risk, robust value and λ/λ_max of a robust trial; none where the grid is too large for them."""
-    from robust_sgld.theory import measured_excess_risk
+    """Measured excess risk, robust value, λ/λ_max and error of the grid; none where the grid is too large for them."""
+    from robust_sgld.theory import measured_excess_risk, quadrature_numbers, trial_quadrature
 
     if not isinstance(sampler, rs.RobustSGLD):
         return {}
     began = time.perf_counter()
     try:
         numbers = measured_excess_risk(result, sampler, data).headline()
-        return {**numbers, "theory_seconds": time.perf_counter() - began}
     except rs.InvalidInput as error:
         log.info("no excess risk is measured: %s", error)
         return {}
+    numbers |= quadrature_numbers(trial_quadrature(result, sampler, data.train), sampler.dro.j)
+    return {**numbers, "theory_seconds": time.perf_counter() - began}
 
 
 def git_facts() -> dict[str, str]:

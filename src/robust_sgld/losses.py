@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robust_sgld.blas import one_blas_thread
 from robust_sgld.checks import InvalidInput, array, positive
-from robust_sgld.problems import Problem, SigmoidRegression
+from robust_sgld.problems import LinearIndexProblem, Problem, SigmoidRegression
 
 TORCH_BLOCK = 2**22
 """Numbers that a torch evaluation holds at once."""
@@ -76,7 +77,8 @@ class LossEvaluator:
         self.problem = problem
         self.rows = array("test", rows, shape=(None, problem.dim))
         self._compiled = type(problem) is SigmoidRegression
-        if self._compiled:
+        self._code = problem.kernel_code if isinstance(problem, LinearIndexProblem) else None
+        if self._code is not None:
             self._columns = np.ascontiguousarray(self.rows.T)
             self._taylor: _Taylor | None = None
 
@@ -88,6 +90,12 @@ class LossEvaluator:
 
             result = np.empty(len(theta))
             mean_losses(theta, self._columns, result)
+            return result
+        if self._code is not None:
+            from robust_sgld.kernels import index_loss
+
+            result = np.empty(len(theta))
+            index_loss.mean_losses(*self._code, theta, self._columns, result)
             return result
         import torch
 
@@ -145,7 +153,7 @@ class LossEvaluator:
             theta = theta[:n]
         if n == 0:
             return PathLosses(0, math.nan, math.nan, math.nan, math.nan, math.nan, 0)
-        loss, radius = self.certified(theta, tolerance=1e-4 * reference)
+        loss, radius = self.certified(theta, tolerance=0.2 * tolerance * reference)
         beyond = ~np.isfinite(loss)  # a state so large that its loss is not a number lies outside every band
         loss[beyond], radius[beyond] = np.inf, 0.0
         known = radius == 0
@@ -232,4 +240,5 @@ def minimise_risk(problem: Problem, rows: np.ndarray, start: np.ndarray) -> np.n
     evaluator = LossEvaluator(problem, rows)
     start = array("start", start, shape=(problem.n_params,))
     options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000}
-    return minimize(evaluator.loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options).x
+    with one_blas_thread():
+        return minimize(evaluator.loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options).x

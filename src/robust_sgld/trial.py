@@ -169,8 +169,11 @@ def bands(paths: np.ndarray) -> dict[str, np.ndarray]:
     result = {name: np.full(paths.shape[1:], np.nan) for name in ("mean", "median", "q05", "q95")}
     kept = np.where(alive, paths, np.nan)[:, known]
     result["mean"][known] = np.nanmean(kept, axis=0)
-    for name, quantile in (("q05", 0.05), ("median", 0.5), ("q95", 0.95)):
-        result[name][known] = np.nanquantile(kept, quantile, axis=0)
+    # NumPy takes quantiles around NaN column by column, in Python: only where a run is left out
+    quantiles = np.quantile if alive.all() else np.nanquantile
+    levels = {"q05": 0.05, "median": 0.5, "q95": 0.95}
+    for name, values in zip(levels, quantiles(kept, list(levels.values()), axis=0), strict=True):
+        result[name][known] = values
     return result
 
 

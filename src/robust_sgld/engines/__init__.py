@@ -28,7 +28,13 @@ def _dense() -> type[Engine]:
     return DenseEngine
 
 
-ENGINES: dict[str, Callable[[], type[Engine]]] = {"pruned": _pruned, "dense": _dense}
+def _monte_carlo() -> type[Engine]:
+    from robust_sgld.engines.monte_carlo import MonteCarloEngine
+
+    return MonteCarloEngine
+
+
+ENGINES: dict[str, Callable[[], type[Engine]]] = {"pruned": _pruned, "dense": _dense, "monte_carlo": _monte_carlo}
 """By name, cheapest first; imported when asked for, because torch takes a second."""
 
 
@@ -51,12 +57,16 @@ def _cheapest(problem: Problem, dro: DRO) -> Engine:
     reasons: list[str] = []
     for name, load in ENGINES.items():
         engine = load()
+        if not engine.exact:
+            continue
         reason = engine.refusal(problem, dro)
         if reason is None:
             log.info("engine auto: %s (%s)", name, " ".join(reasons) or "the cheapest that is exact for this problem")
             return engine(problem, dro)
         reasons.append(f"{name} cannot: {reason}")
-    raise InvalidInput(f"No engine can do this: {' '.join(reasons)}")
+    estimates = [n for n, load in ENGINES.items() if not load().exact and load().refusal(problem, dro) is None]
+    instead = f" engine={estimates[0]} can estimate it." if estimates else ""
+    raise InvalidInput(f"No engine can do this: {' '.join(reasons)}{instead}")
 
 
 __all__ = ["Engine", "EngineName", "LogSum", "make_engine"]

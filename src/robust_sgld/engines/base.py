@@ -32,6 +32,8 @@ class Engine(ABC):
     name: ClassVar[str]
     compiled: ClassVar[bool] = False
     """Whether `chain` does the whole loop."""
+    exact: ClassVar[bool] = True
+    """Whether it gives the sum itself (to rounding, or to a tolerance that it keeps) and not an estimate."""
 
     def __init__(self, problem: Problem, dro: DRO):
         self.problem, self.dro, self.grid = problem, dro, dro.grid(problem.dim)
@@ -48,6 +50,10 @@ class Engine(ABC):
     @abstractmethod
     def maximum(self, theta_bar: np.ndarray, x: np.ndarray) -> np.ndarray:
         """(B,) max_j { U(θ,ξ_j) - ι(α)|x-ξ_j|^p }, the true maximum of defn:small_v_discrete."""
+
+    def numbers(self) -> dict[str, float]:
+        """What a user should know of the engine's work so far, by name."""
+        return {}
 
     def chain(
         self,

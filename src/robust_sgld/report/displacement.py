@@ -13,6 +13,7 @@ from robust_sgld.dro import DRO, iota, split
 from robust_sgld.problems import SigmoidRegression
 from robust_sgld.report import published
 from robust_sgld.report.trials import ReportTrial, Setting
+from robust_sgld.trial import TrialResult
 
 MOST_POINTS = 1_000_000
 """of a grid that is enumerated here"""
@@ -47,10 +48,10 @@ class Displacement:
         return points[..., :-1] @ theta[:-1] + theta[-1]
 
 
-def typical_run(trial: ReportTrial) -> int | None:
+def typical_run(result: TrialResult) -> int | None:
     """The run whose final loss is the (lower) median; None if all diverged."""
-    finite = np.flatnonzero(np.isfinite(trial.result.final_loss))
-    order = finite[np.argsort(trial.result.final_loss[finite], kind="stable")]
+    finite = np.flatnonzero(np.isfinite(result.final_loss))
+    order = finite[np.argsort(result.final_loss[finite], kind="stable")]
     return int(order[(len(order) - 1) // 2]) if order.size else None
 
 
@@ -72,7 +73,7 @@ def displacement(trial: ReportTrial, data: Dataset) -> Displacement | None:
     """
     import torch
 
-    run = typical_run(trial)
+    run = typical_run(trial.result)
     if not trial.has_dual or not trial.is_sigmoid or run is None:
         return None
     problem, dro = SigmoidRegression(data.dim), dro_of(trial)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from robust_sgld.kernels import sigmoid_grid as kernel
-from robust_sgld.problems import Problem, SigmoidRegression
+from robust_sgld.kernels import index_loss
+from robust_sgld.problems import LinearIndexProblem, Problem
 from robust_sgld.samplers.base import LangevinSampler
 
 
@@ -16,6 +16,7 @@ class SGLD(LangevinSampler):
 
     def __init__(self, problem: Problem, step_size: float = 0.01, beta: float = 1e9):
         super().__init__(problem, step_size, beta)
+        self._code = problem.kernel_code if isinstance(problem, LinearIndexProblem) else None
 
     @property
     def state_dim(self) -> int:
@@ -27,7 +28,7 @@ class SGLD(LangevinSampler):
 
     @property
     def compiled(self) -> bool:
-        return type(self.problem) is SigmoidRegression
+        return self._code is not None
 
     def theta(self, states: np.ndarray) -> np.ndarray:
         return states
@@ -40,9 +41,11 @@ class SGLD(LangevinSampler):
     def _chain(
         self, train: np.ndarray, theta0: np.ndarray, indices: np.ndarray, noise: np.ndarray
     ) -> np.ndarray | None:
-        if not self.compiled:
+        if self._code is None:
             return None
         states = np.empty(noise.shape)
         for r in range(len(states)):
-            kernel.plain_chain(train, theta0, indices[r], noise[r], self.step_size, self.noise_scale, states[r])
+            index_loss.plain_chain(
+                *self._code, train, theta0, indices[r], noise[r], self.step_size, self.noise_scale, states[r]
+            )
         return states

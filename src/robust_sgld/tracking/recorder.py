@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from robust_sgld.data import Dataset
-from robust_sgld.problems import SigmoidRegression
+from robust_sgld.problems import LinearIndexProblem, LogisticLoss
 from robust_sgld.samplers import LangevinSampler
 from robust_sgld.tracking.store import CONFIG_FILE, TRIAL_FILE, Store, TrackingLost
 from robust_sgld.trial import TrialResult, bands
@@ -160,8 +160,8 @@ class TrialRecorder:
             client.log_artifacts(self.run_id, name)
         if self.record.children != "none":
             self._log_children(result, at)
-        if isinstance(sampler.problem, SigmoidRegression):
-            self._log_model(result)  # last, because MLflow ends the run with it
+        if isinstance(sampler.problem, LinearIndexProblem):
+            self._log_model(result, sampler.problem)  # last, because MLflow ends the run with it
 
     def _log_metrics(self, run_id: str, metrics: list[Metric]) -> None:
         for start in range(0, len(metrics), BATCH):
@@ -187,8 +187,12 @@ class TrialRecorder:
             inputs.append(DatasetInput(entity, [InputTag("mlflow.data.context", context)]))
         self.store.client.log_inputs(self.run_id, inputs)
 
-    def _log_model(self, result: TrialResult) -> None:
-        """The average of the runs' final θ as a model that `mlflow models predict` and `load_model` can use."""
+    def _log_model(self, result: TrialResult, problem: LinearIndexProblem) -> None:
+        """The average of the runs' final θ as a model that `mlflow models predict` and `load_model` can use.
+
+        Where the data have a scaling it takes the file's columns and predicts in the target's units; for labels it
+        predicts the probability of the larger one.
+        """
         import mlflow
         from mlflow.models import infer_signature
         from pandas import DataFrame
@@ -197,12 +201,16 @@ class TrialRecorder:
         final = final[np.isfinite(final).all(axis=1)]
         if not len(final) or self._has_model():
             return
-        theta = final.mean(axis=0)
+        theta, rows, target = final.mean(axis=0), self.data.test[:3], (1.0, 0.0)
+        if (scaling := self.data.scaling) is not None:
+            theta, rows = np.append(*scaling.index(theta)), scaling.undo(rows)
+            target = (1.0, 0.0) if isinstance(problem, LogisticLoss) else (scaling.scale[-1], scaling.centre[-1])
         columns = list(self.data.columns[:-1])
-        example = DataFrame(self.data.test[:3, :-1], columns=columns)
+        example = DataFrame(rows[:, :-1], columns=columns)
+        model = {"columns": columns, "theta": theta.tolist(), "link": problem.link.name, "target": target}
         with tempfile.TemporaryDirectory() as folder, _active_run(self.store, self.run_id):
             estimate = Path(folder) / "estimate.json"
-            estimate.write_text(json.dumps({"columns": columns, "theta": theta.tolist()}))
+            estimate.write_text(json.dumps(model))
             mlflow.pyfunc.log_model(
                 name="model",
                 python_model=str(Path(__file__).with_name("fitted_model.py")),
