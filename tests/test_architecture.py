@@ -13,9 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = [
-    {"checks", "kernels", "blas"},
-    {"rng", "grid", "npz", "problems", "diagnostics", "scaling", "tables"},
-    {"data", "dro"},
+    {"checks", "files", "kernels", "blas"},
+    {"rng", "grid", "npz", "problems", "diagnostics", "scaling", "tables", "parallel"},
+    {"data", "dro", "shards"},
     {"tabular"},
     {"engines", "losses"},
     {"dual"},
