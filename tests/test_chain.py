@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import robust_sgld as rs
+from robust_sgld.engines import Accuracy, make_engine
 from robust_sgld.engines import chain as chain_module
-from robust_sgld.engines import make_engine
 from robust_sgld.engines.chain import ChainEngine
 from robust_sgld.kernels.chain_filter import LEFT, POINTS, interpolate, slopes, transpose, weights
 from tests import literal
@@ -117,7 +117,7 @@ def test_thirty_one_features_against_a_finer_table(rng):
     states[:, -1] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.0]
     x = rng.uniform(-2, 2, (6, 32))
     got = make_engine("chain", problem, rs.DRO()).log_sum(states, x)
-    finer = make_engine("chain", problem, rs.DRO(), 1e-12).log_sum(states, x)
+    finer = make_engine("chain", problem, rs.DRO(), Accuracy(1e-12)).log_sum(states, x)
     np.testing.assert_allclose(got.value, finer.value, atol=TOLERANCE, rtol=0)
     np.testing.assert_allclose(got.grad_U, finer.grad_U, atol=1e2 * TOLERANCE)
     np.testing.assert_allclose(got.cost, finer.cost, atol=1e3 * TOLERANCE)
@@ -284,8 +284,8 @@ def test_refusals_name_what_can(problem, setting, words):
 
 def test_what_it_cannot_reach_is_said(rng):
     with pytest.raises(rs.InvalidInput, match="tolerance must be above 0"):
-        make_engine("chain", rs.SigmoidRegression(3), rs.DRO(), 0.0)
-    engine = make_engine("chain", rs.SigmoidRegression(3), rs.DRO(delta=1e-3), 1e-14)
+        make_engine("chain", rs.SigmoidRegression(3), rs.DRO(), Accuracy(0.0))
+    engine = make_engine("chain", rs.SigmoidRegression(3), rs.DRO(delta=1e-3), Accuracy(1e-14))
     with pytest.raises(rs.InvalidInput, match=r"cannot reach tolerance=1e-14 .* a larger tolerance or delta"):
         engine.log_sum(np.array([[2.0, -1.0, 0.3, 0.9]]), np.zeros((1, 3)))
     engine = make_engine("chain", rs.SigmoidRegression(3), rs.DRO())

@@ -36,10 +36,16 @@ def test_every_key_has_a_comment(path):
     assert all("#" in line for line in lines), [line for line in lines if "#" not in line]
 
 
+def _csv(folder: Path) -> list[str]:
+    path = folder / "mine.csv"
+    path.write_text("a,b,c\n" + "".join(f"{i},{i * i % 7},{i % 5}\n" for i in range(40)))
+    return [f"data.path={path}", "data.target=c"]
+
+
 @pytest.mark.parametrize("group", ["data", "problem", "dro", "sampler", "trial", "tracking"])
 def test_every_choice_of_a_group_composes_and_builds(group, tmp_path):
     for choice in choices(group):
-        extra = ["tracking.uri=http://127.0.0.1:1"] if choice == "server" else []
+        extra = {"server": ["tracking.uri=http://127.0.0.1:1"], "csv": _csv(tmp_path)}.get(choice, [])
         settings = Settings.of(composed(f"{group}={choice}", f"root={tmp_path}", *extra))
         data = settings.make_data()
         sampler = settings.make_sampler(data)
@@ -168,7 +174,7 @@ def test_stable_hash_and_flatten():
 
 def test_groups_are_folders_of_conf():
     folders = {path.name for path in CONFIG_DIR.iterdir() if path.is_dir()}
-    assert folders == {*GROUPS, "experiment"}
+    assert folders == {*GROUPS, "backend", "experiment"}
 
 
 @pytest.mark.parametrize(

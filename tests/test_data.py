@@ -193,7 +193,7 @@ def test_a_file_that_is_no_data_set_is_refused(tmp_path):
 def test_rows_that_do_not_match_their_digest_are_refused(tmp_path):
     path = tmp_path / "data.npz"
     rs.contaminated_dataset(n_train=20, n_test=10).save(path)
-    names = ("train", "test", "theta_star", "outlier", "columns", "name", "digest")
+    names = ("train", "test", "theta_star", "outlier", "scaling", "columns", "name", "digest")
     stored = read_arrays(path, names, "a stored data set")
     stored["train"][3, 1] += 1e-9
     write_arrays(path, stored)

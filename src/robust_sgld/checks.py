@@ -39,6 +39,14 @@ def positive(name: str, value: Any, *, finite: bool = True) -> float:
     return number
 
 
+def rate(name: str, value: Any, what: str = "contamination rate") -> float:
+    """`value` as a float in [0, 1]; `what` it is, for the message."""
+    number = real(name, value)
+    if not 0 <= number <= 1:
+        raise InvalidInput(f"{name} must be a {what} between 0 and 1, got {number:g}.")
+    return number
+
+
 def integer(name: str, value: Any, *, least: int) -> int:
     """`value` as an int of at least `least`; 1e4 is accepted as 10000, 1.5 is not."""
     value = _scalar(value)

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from robust_sgld.checks import InvalidInput, array, integer, real
+from robust_sgld.checks import InvalidInput, array, integer, rate, real
 from robust_sgld.npz import read_arrays, write_arrays
+from robust_sgld.scaling import Scaling
 
 PAPER_THETA_STAR = (-0.5, 0.5, 0.1, -0.2)
 PAPER_Q = 0.3
@@ -34,6 +35,8 @@ class Dataset:
     """(n,) bool, which training rows were replaced, where it is known"""
     columns: tuple[str, ...] = field(default=())
     name: str = "data"
+    scaling: Scaling | None = None
+    """the map from the units of a file to those of `train` and `test`, where there is one"""
 
     def __post_init__(self) -> None:
         train = array(f"{self.name} train", self.train, shape=(None, None))
@@ -48,6 +51,8 @@ class Dataset:
             object.__setattr__(self, "columns", (*(f"z{i + 1}" for i in range(train.shape[1] - 1)), "y"))
         elif len(self.columns) != train.shape[1]:
             raise InvalidInput(f"{self.name}: {len(self.columns)} column names for {train.shape[1]} columns.")
+        if self.scaling is not None and len(self.scaling.scale) != train.shape[1]:
+            raise InvalidInput(f"{self.name}: a scaling of {len(self.scaling.scale)} columns for {train.shape[1]}.")
         for rows in (train, test):
             rows.flags.writeable = False
 
@@ -69,13 +74,14 @@ class Dataset:
         """As an npz without pickle."""
         truth = np.full(0, np.nan) if self.theta_star is None else self.theta_star
         outlier = np.zeros(0, dtype=bool) if self.outlier is None else self.outlier
-        arrays = {"train": self.train, "test": self.test, "theta_star": truth, "outlier": outlier}
+        maps = np.zeros((0, 3)) if (s := self.scaling) is None else np.stack([s.centre, s.scale, s.clipped], axis=1)
+        arrays = {"train": self.train, "test": self.test, "theta_star": truth, "outlier": outlier, "scaling": maps}
         write_arrays(path, arrays | {"columns": self.columns, "name": self.name, "digest": self.digest})
 
     @classmethod
     def load(cls, path: Path) -> Dataset:
         """What `save` wrote; refuses a file that is something else or whose rows do not match their digest."""
-        names = ("train", "test", "theta_star", "outlier", "columns", "name", "digest")
+        names = ("train", "test", "theta_star", "outlier", "scaling", "columns", "name", "digest")
         stored = read_arrays(path, names, "a stored data set")
         data = cls(
             stored["train"],
@@ -84,6 +90,7 @@ class Dataset:
             stored["outlier"] if stored["outlier"].size else None,
             tuple(str(c) for c in stored["columns"]),
             str(stored["name"]),
+            Scaling(*stored["scaling"].T) if stored["scaling"].size else None,
         )
         if data.digest != str(stored["digest"]):
             raise InvalidInput(f"{path} is damaged: its rows do not match its digest; delete it and make it again.")
@@ -103,7 +110,7 @@ def paper_dataset(q: float = PAPER_Q, n_train: int = 10_000, n_test: int = 5_000
     stream. With the defaults it is the published one bit for bit, and the mean squared loss of θ* on its test rows is
     0.005014, as printed (tbl:mseloss). Other values follow the same protocol on the same stream.
     """
-    q = _rate(q)
+    q = rate("q", q)
     n_train, n_test = _rows("n_train", n_train), _rows("n_test", n_test)
     seed = integer("data seed", seed, least=0)
     if seed >= 2**32:
@@ -149,14 +156,14 @@ def contaminated_dataset(
     ȳ = y + outlier_shift·ε̃ with a fresh Bernoulli ε̃. Clean rows, choice of outliers, outliers and test rows each have
     a stream of their own, so that changing q or n_test leaves the other draws as they are. q=0 is clean.
     """
-    q = _rate(q)
+    q = rate("q", q)
     n_train, n_test = _rows("n_train", n_train), _rows("n_test", n_test)
     truth = array("theta_star", theta_star, shape=(None,))
     if len(truth) < 2:
         raise InvalidInput(f"theta_star must hold at least one weight and the bias, got {len(truth)} number.")
     noise, outlier_shift = real("noise", noise), real("outlier_shift", outlier_shift)
-    z_low, z_high = _interval("z_range", z_range)
-    o_low, o_high = _interval("outlier_range", outlier_range)
+    z_low, z_high = interval("z_range", z_range)
+    o_low, o_high = interval("outlier_range", outlier_range)
     streams = [np.random.default_rng(s) for s in np.random.SeedSequence(integer("data seed", seed, least=0)).spawn(4)]
 
     def clean_rows(stream: np.random.Generator, n: int) -> np.ndarray:
@@ -180,14 +187,8 @@ def _rows(name: str, n: int) -> int:
     return n
 
 
-def _rate(q: float) -> float:
-    q = real("q", q)
-    if not 0 <= q <= 1:
-        raise InvalidInput(f"q must be a contamination rate between 0 and 1, got {q:g}.")
-    return q
-
-
-def _interval(name: str, value: tuple[float, float]) -> tuple[float, float]:
+def interval(name: str, value: tuple[float, float]) -> tuple[float, float]:
+    """A pair (low, high) of numbers with low <= high."""
     try:
         low, high = value
     except (TypeError, ValueError):

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from robust_sgld.checks import InvalidInput, positive
+from robust_sgld.checks import InvalidInput
 from robust_sgld.dro import DRO, iota, split
-from robust_sgld.engines.base import Engine, LogSum
+from robust_sgld.engines.base import Accuracy, Engine, LogSum
 from robust_sgld.engines.index_table import IndexTable, Table
 from robust_sgld.kernels import chain_loop as loop
 from robust_sgld.kernels import chain_messages as kernel
@@ -35,10 +35,10 @@ class ChainEngine(Engine):
     name = "chain"
     compiled = True
 
-    def __init__(self, problem: Problem, dro: DRO, tolerance: float = 1e-8):
-        super().__init__(problem, dro, tolerance)
+    def __init__(self, problem: Problem, dro: DRO, accuracy: Accuracy):
+        super().__init__(problem, dro, accuracy)
         assert isinstance(problem, LinearIndexProblem)
-        self.tolerance = positive("tolerance", tolerance)
+        self.tolerance = accuracy.tolerance
         self._table = IndexTable(problem, self.grid.axis)
         # what is left out on each axis, of each window and of y is below e^-cut of the sum each
         parts = problem.dim * (self.grid.points_per_axis + 2)
@@ -50,6 +50,8 @@ class ChainEngine(Engine):
     def refusal(cls, problem: Problem, dro: DRO) -> str | None:
         if not isinstance(problem, LinearIndexProblem):
             return f"it is for losses of one linear index (LinearIndexProblem), not for {type(problem).__name__}."
+        if type(problem).U is not LinearIndexProblem.U:
+            return f"{type(problem).__name__} has a U of its own, and the engine knows its u(t, y) alone."
         if dro.p != 2:
             return f"it needs p=2, and p is {dro.p:g}."
         return None

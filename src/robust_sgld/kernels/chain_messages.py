@@ -39,8 +39,9 @@ from robust_sgld.kernels.chain_filter import (
     transpose,
     weights,
 )
-from robust_sgld.kernels.elementary import EXACT, fast_exp, lane_dot, lane_sum, log_cosh
+from robust_sgld.kernels.elementary import EXACT, fast_exp, log_cosh
 from robust_sgld.kernels.logarithm import fast_log
+from robust_sgld.kernels.vectors import lane_dot, lane_sum
 
 DONE, NEED_TABLE, NEED_SPACE, TOO_LARGE = range(4)
 """What a call ends with: a result; the table or the workspace must grow to ws.request first; the window is absurd."""

@@ -20,16 +20,17 @@ LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 class FittedIndex(PythonModel):
-    """z ↦ s(⟨w,z⟩+b) at the estimate θ = (w, b), s the link."""
+    """z ↦ scale·s(⟨w,z⟩+b) + centre at the estimate θ = (w, b), s the link; scale and centre are the target's units."""
 
     def load_context(self, context: Any) -> None:
         with open(context.artifacts["estimate"]) as file:
             estimate = json.load(file)
         self.columns, self.theta, self.link = estimate["columns"], np.array(estimate["theta"]), LINKS[estimate["link"]]
+        self.scale, self.centre = estimate["target"]
 
     def predict(self, model_input: DataFrame) -> np.ndarray:
         z = model_input[self.columns].to_numpy(dtype=np.float64)
-        return self.link(z @ self.theta[:-1] + self.theta[-1])
+        return self.scale * self.link(z @ self.theta[:-1] + self.theta[-1]) + self.centre
 
 
 mlflow.models.set_model(FittedIndex())
