@@ -20,7 +20,7 @@ CORE := $(shell find src pipelines -name '*.py' -not -path '*/report/*' -not -na
 DRAWING := $(shell find src/robust_sgld/report pipelines/report.py -type f -not -path '*/__pycache__/*')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup data train sweep report reproduce smoke ui rerun bench test lint types format check lock clean FORCE
+.PHONY: help setup data train sweep report reproduce smoke ui rerun bench test chaos lint types format check lock clean FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ bench: $(READY) ## speed and memory, as ratios, to outputs/bench.json
 
 test: $(READY) ## all tests
 	$(RUN) -m pytest
+
+chaos: $(READY) ## kill, fill, freeze: 50 kills and other faults on real trials, and what is left of them
+	$(RUN) -m tests.chaos
 
 lint: $(READY) ## ruff: rules and format
 	$(RUN) -m ruff check .

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
-import inspect
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,20 +15,23 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 import robust_sgld as rs
+from pipelines.targets import call_target, check_keys, checked_allow, find_target, parameters
 from robust_sgld.checks import InvalidInput, integer, positive
+from robust_sgld.parallel import check_backend
 from robust_sgld.rng import checked_seed
+from robust_sgld.tracking import without_password
 
 PROJECT_ROOT = Path(__file__).resolve().parents[1]
 CONFIG_DIR = PROJECT_ROOT / "conf"
 
 GROUPS = ("data", "problem", "dro", "sampler", "trial", "tracking")
-TOP_LEVEL = ("eta2", "seed", "force", "experiment", "root")
-TRIAL_KEYS = ("runs", "n_iter", "thin", "tolerance", "workers")
+TOP_LEVEL = ("eta2", "seed", "force", "experiment", "root", "allow")
+TRIAL_KEYS = ("runs", "n_iter", "thin", "tolerance", "workers", "backend", "scheduler")
+WHERE_IT_RUNS = ("workers", "backend", "scheduler")
+"""Keys of a trial that decide no number."""
 TRACKING_KEYS = ("uri", "artifacts", "experiment", "children")
 CHILDREN = ("headline", "curves", "none")
 MAX_N_ITER = 10**8
-ALLOWED_TARGETS = ("robust_sgld.",)
-"""`_target_` names something below one of these packages, and nothing else is imported."""
 
 
 @functools.cache
@@ -69,6 +70,8 @@ class Settings:
     experiment: str
     trial: dict[str, Any]
     tracking: Tracking
+    allow: tuple[str, ...]
+    """packages that a `_target_` may name"""
 
     @classmethod
     def of(cls, cfg: DictConfig) -> Settings:
@@ -86,6 +89,7 @@ class Settings:
         trial["tolerance"] = positive("trial.tolerance", trial["tolerance"])
         if trial["workers"] is not None:
             trial["workers"] = integer("trial.workers", trial["workers"], least=1)
+        check_backend(trial["backend"], trial["scheduler"])
         tracking = resolved["tracking"]
         if tracking["children"] not in CHILDREN:
             raise InvalidInput(f"tracking.children must be one of {', '.join(CHILDREN)}, got {tracking['children']!r}.")
@@ -97,8 +101,9 @@ class Settings:
         if trial["n_iter"] > MAX_N_ITER:
             raise InvalidInput(f"trial.n_iter must be at most {MAX_N_ITER}: a run's path is held in memory.")
         _check_tracking(tracking)
+        allow = checked_allow(resolved["allow"])
         for group in ("data", "problem", "dro", "sampler"):
-            _check_keys(group, resolved[group])
+            check_keys(group, resolved[group], allow)
         return cls(
             resolved=resolved,
             root=Path(absolute_folder(resolved["root"])),
@@ -112,18 +117,19 @@ class Settings:
                 experiment=str(tracking["experiment"]),
                 children=tracking["children"],
             ),
+            allow=allow,
         )
 
     @property
     def uses_dro(self) -> bool:
         """Whether the sampler takes a DRO at all; vanilla SGLD does not."""
-        return "dro" in _parameters(_target("sampler", self.resolved["sampler"]))
+        return "dro" in parameters(find_target("sampler", self.resolved["sampler"], self.allow))
 
     @property
     def identity(self) -> dict[str, Any]:
         """What decides the numbers of a trial, and nothing else (not the workers, not where it is recorded)."""
         kept = ["data", "problem", "sampler", *(["dro"] if self.uses_dro else [])]
-        trial = {k: v for k, v in self.trial.items() if k != "workers"}
+        trial = {k: v for k, v in self.trial.items() if k not in WHERE_IT_RUNS}
         return {**{g: self.resolved[g] for g in kept}, "trial": trial, "seed": self.seed, "version": rs.__version__}
 
     @property
@@ -139,17 +145,20 @@ class Settings:
         flat = {key.replace("_target_", "name"): value for key, value in flat.items() if key != "dro._target_"}
         return named | {k: str(v).rsplit(".", 1)[-1] if k.endswith(".name") else v for k, v in flat.items()}
 
-    def make_data(self) -> rs.Dataset:
-        """The data set: from outputs/data where the data stage has put it, else made and put there."""
-        path = self.data_path
-        if path.exists():
-            return rs.Dataset.load(path)
-        data = _call("data", self.resolved["data"])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{uuid.uuid4().hex}.npz")
-        data.save(temporary)
-        temporary.replace(path)
+    def make_data(self, *, keep: bool = True) -> rs.Dataset:
+        """The data set: from outputs/data where a stage has put it, else made and (unless `keep=False`) put there."""
+        if self.data_path.exists():
+            return rs.Dataset.load(self.data_path)
+        data: rs.Dataset = call_target("data", self.resolved["data"], self.allow)
+        if keep:
+            self.keep_data(data)
         return data
+
+    def keep_data(self, data: rs.Dataset) -> None:
+        """Puts the data set of this config where `make_data` finds it."""
+        if not self.data_path.exists():
+            self.data_path.parent.mkdir(parents=True, exist_ok=True)
+            data.save(self.data_path)
 
     @property
     def data_path(self) -> Path:
@@ -161,12 +170,26 @@ class Settings:
                 key["content"] = hashlib.file_digest(content, "sha256").hexdigest()
         return self.root / "outputs" / "data" / f"{stable_hash(key)}.npz"
 
+    def trial_folder(self, data: rs.Dataset) -> Path:
+        """Where the trial of this config on these data lives until the store has it; another store, another folder."""
+        target = stable_hash([data.digest, without_password(self.tracking.uri or ""), self.tracking.experiment])
+        return self.root / "outputs" / "trials" / f"{self.config_hash}-{target}"
+
+    @property
+    def text(self) -> str:
+        """The resolved config as yaml, fit to be shown: without passwords."""
+        tracking = self.resolved["tracking"]
+        if tracking["uri"] is not None:
+            tracking = {**tracking, "uri": without_password(tracking["uri"])}
+        return OmegaConf.to_yaml(OmegaConf.create({**self.resolved, "tracking": tracking}))
+
     def make_sampler(self, data: rs.Dataset) -> rs.LangevinSampler:
         """The sampler, on its problem and, where it takes one, its DRO."""
-        problem = _call("problem", self.resolved["problem"], dim=data.dim)
+        problem = call_target("problem", self.resolved["problem"], self.allow, dim=data.dim)
         settings = {k: v for k, v in self.resolved["sampler"].items() if k != "theta0"}
-        extra = {"dro": _call("dro", self.resolved["dro"])} if self.uses_dro else {}
-        return _call("sampler", settings, problem=problem, **extra)
+        extra = {"dro": call_target("dro", self.resolved["dro"], self.allow)} if self.uses_dro else {}
+        sampler: rs.LangevinSampler = call_target("sampler", settings, self.allow, problem=problem, **extra)
+        return sampler
 
     @property
     def theta0(self) -> Any:
@@ -223,7 +246,7 @@ def _check_tracking(tracking: Mapping[str, Any]) -> None:
         raise InvalidInput(f"tracking.uri must be the address of a store, or tracking=off for none, got {uri!r}.")
     if artifacts is not None and (not isinstance(artifacts, str) or not artifacts.strip()):
         raise InvalidInput(f"tracking.artifacts must be the path of a folder, got {artifacts!r}.")
-    if not isinstance(experiment, str) or not experiment.strip() or "/" in experiment:
+    if not isinstance(experiment, str) or not experiment.strip(" .") or "/" in experiment:
         raise InvalidInput(f"tracking.experiment must be a name without '/', got {experiment!r}.")
 
 
@@ -234,39 +257,3 @@ def _known(where: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None
     missing = [key for key in known if key not in given]
     if missing:
         raise InvalidInput(f"{where} lacks the key {missing[0]!r}.")
-
-
-def _target(group: str, node: Mapping[str, Any]) -> Callable[..., Any]:
-    path = node.get("_target_")
-    if not isinstance(path, str) or not path.startswith(ALLOWED_TARGETS):
-        allowed = " or ".join(ALLOWED_TARGETS)
-        raise InvalidInput(f"{group}._target_ must name something below {allowed}, got {path!r}.")
-    module, _, name = path.rpartition(".")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        raise InvalidInput(f"{group}._target_ names {path!r}, which does not exist.") from None
-
-
-def _parameters(target: Callable[..., Any]) -> tuple[str, ...]:
-    return tuple(inspect.signature(target).parameters)
-
-
-def _check_keys(group: str, node: Mapping[str, Any]) -> None:
-    """Every key of a node is an argument of its target (a sampler's theta0 belongs to the trial)."""
-    ours = ("problem", "dro", *(["dim"] if group == "problem" else []))  # what the pipeline itself passes
-    known = [k for k in _parameters(_target(group, node)) if k not in ours] + (["theta0"] if group == "sampler" else [])
-    for key in node:
-        if key != "_target_" and key not in known:
-            listed = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise InvalidInput(f"{group}.{key} is not a key of {node['_target_']}; {listed}.")
-
-
-def _call(group: str, node: Mapping[str, Any], **extra: Any) -> Any:
-    target = _target(group, node)
-    arguments = {k: v for k, v in node.items() if k != "_target_"}
-    arguments |= {k: v for k, v in extra.items() if k in _parameters(target)}
-    try:
-        return target(**arguments)
-    except InvalidInput as error:
-        raise InvalidInput(f"{group}: {error}") from None

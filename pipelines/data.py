@@ -19,9 +19,10 @@ log = logging.getLogger(__name__)
 def make_data(cfg: DictConfig) -> dict[str, Any]:
     """Makes (or finds) the data set; returns the facts that identify it, which also stand beside it as JSON."""
     settings = Settings.of(cfg)
-    data = settings.make_data()
+    data = settings.make_data(keep=False)
     sampler = settings.make_sampler(data)
     sampler.check_data(f"{data.name} train", data.train, data.columns)
+    settings.keep_data(data)
     facts: dict[str, Any] = {
         "name": data.name,
         "digest": data.digest,

@@ -1,6 +1,6 @@
 """Runs a recorded trial again from its MLflow run id, and says whether the numbers are the same.
 
-python -m pipelines.rerun run_id=<MLflow run id> [tracking=… tracking.uri=… root=… trial.workers=…]
+python -m pipelines.rerun run_id=<MLflow run id> [tracking=… tracking.uri=… root=… trial.workers=… backend=…]
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import yaml
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from pipelines.config import Settings
+from pipelines.config import WHERE_IT_RUNS, Settings
 from pipelines.stage import run_stage
-from pipelines.train import open_store, train
+from pipelines.train import find_or_run, open_store
 from robust_sgld.checks import InvalidInput
 
 log = logging.getLogger(__name__)
@@ -40,23 +40,21 @@ def rerun(cfg: DictConfig) -> bool:
     try:
         config = yaml.safe_load(recorded.config_text())
         repeated = {key: config[key] for key in REPEATED}
-        repeated["trial"] = {**repeated["trial"], "workers": cfg.trial.workers}
+        repeated["trial"] = {**repeated["trial"], **{key: cfg.trial[key] for key in WHERE_IT_RUNS}}
     except (yaml.YAMLError, KeyError, TypeError):
         raise InvalidInput(f"run {run_id} has no config that can be run again.") from None
     again = OmegaConf.create({**OmegaConf.to_container(cfg, resolve=True), **repeated, "force": True})  # type: ignore[dict-item]
-    train(again)
     settings = Settings.of(again)
-    digest = settings.make_data().digest
-    if recorded.tags.get("data_digest") != digest:
+    if recorded.tags.get("data_digest") != settings.make_data().digest:
         raise InvalidInput(f"run {run_id} was made from other data (digest {recorded.tags.get('data_digest')}).")
-    newest = store.complete(settings.config_hash, digest)
-    assert newest is not None  # train has just recorded it
-    old, new = recorded.result(), newest.result()
+    new_id = find_or_run(settings).run_id
+    assert new_id is not None  # there is a store
+    old, new = recorded.result(), store.trial(new_id).result()
     different = [key for key in COMPARED if not np.array_equal(getattr(old, key), getattr(new, key), equal_nan=True)]
     if different:
-        log.warning("run %s is not reproduced by %s: %s differ.", run_id, newest.run_id, ", ".join(different))
+        log.warning("run %s is not reproduced by %s: %s differ.", run_id, new_id, ", ".join(different))
     else:
-        log.info("run %s is reproduced exactly by run %s.", run_id, newest.run_id)
+        log.info("run %s is reproduced exactly by run %s.", run_id, new_id)
     return not different
 
 
@@ -66,7 +64,7 @@ def _refuse_changes() -> None:
         return
     for override in HydraConfig.get().overrides.task:
         key = override.lstrip("+~").split("=")[0]
-        if key.split(".")[0] in REPEATED and key != "trial.workers":
+        if key.split(".")[0] in REPEATED and key not in [f"trial.{name}" for name in WHERE_IT_RUNS]:
             raise InvalidInput(f"{key} comes from the recorded run; a rerun takes no {key}=….")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -20,31 +21,45 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from pipelines.config import CONFIG_DIR, register_resolvers
+from pipelines.sweep import SweepFailed, install
 from robust_sgld.checks import InvalidInput
+from robust_sgld.tracking import TrackingLost
+
+log = logging.getLogger(__name__)
 
 USER_ERRORS = (InvalidInput, HydraException, OmegaConfBaseException)
 MULTIRUN = ("-m", "--multirun")
 
 
-def run_stage(task: Callable[[DictConfig], Any], config_name: str = "config") -> int:
-    """Runs a stage under Hydra. Exit code 0: done; 2: the user's input is wrong; 130: interrupted.
+def run_stage(
+    task: Callable[[DictConfig], Any],
+    config_name: str = "config",
+    check: Callable[[DictConfig], None] | None = None,
+) -> int:
+    """Runs a stage under Hydra; `check` refuses bad points of a sweep before its first job.
 
-    Faults of ours keep their traceback.
+    Exit code 0: done; 1: a job of a sweep failed; 2: the user's input is wrong; 3: sampled and kept on disk, but not
+    recorded; 130: interrupted. Faults of ours keep their traceback.
     """
     register_resolvers()
+    install()
     # Ctrl-C also where a shell has switched it off for background jobs; a scheduler's SIGTERM ends as cleanly
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that exceptions reach us, and we say them in a sentence
+    logging.raiseExceptions = False  # a log file on a full disk is no reason for a traceback a line
     # Hydra takes -m only before or after all overrides; people put it anywhere
     sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in MULTIRUN)
-    command = hydra.main(version_base="1.3", config_path=str(CONFIG_DIR), config_name=config_name)(
-        _leaving_nothing(task)
-    )
+    wrapped = _leaving_nothing(task)
+    wrapped.check = check  # type: ignore[attr-defined]
+    command = hydra.main(version_base="1.3", config_path=str(CONFIG_DIR), config_name=config_name)(wrapped)
     try:
         command()
     except (*USER_ERRORS, OSError) as error:
         return _refuse(error)
+    except SweepFailed as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     except ValueError as error:
         if "Config group override" not in str(error):  # Hydra's word for group=null
             raise
@@ -75,14 +90,34 @@ def _leaving_nothing(task: Callable[[DictConfig], Any]) -> Callable[[DictConfig]
             return task(cfg)
         except (*USER_ERRORS, OSError) as error:
             if HydraConfig.get().mode == RunMode.MULTIRUN:
+                log.error("%s", one_sentence(error))
                 raise
-            folder = Path(HydraConfig.get().runtime.output_dir)
-            shutil.rmtree(folder, ignore_errors=True)
-            if folder.parent.is_dir() and not any(folder.parent.iterdir()):
-                folder.parent.rmdir()
+            _remove_with_empty_parents(Path(HydraConfig.get().runtime.output_dir))
             raise SystemExit(_refuse(error)) from None
+        except TrackingLost as error:
+            if HydraConfig.get().mode == RunMode.MULTIRUN:
+                log.error("%s", error)
+                raise
+            print(f"error: {one_sentence(error)}", file=sys.stderr)
+            raise SystemExit(3) from None
+        except Exception:
+            if HydraConfig.get().mode == RunMode.MULTIRUN:
+                log.exception("this job failed")
+            raise
 
     return wrapped
+
+
+def _remove_with_empty_parents(folder: Path) -> None:
+    """Removes a run folder, and the folders above it, up to outputs/, that hold nothing else."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for parent in folder.parents:
+        if parent.name not in ("runs", "outputs") and parent.parent.name != "runs":
+            return
+        try:
+            parent.rmdir()
+        except OSError:
+            return
 
 
 def _refuse(error: BaseException) -> int:

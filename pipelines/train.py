@@ -6,6 +6,8 @@ import logging
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 import robust_sgld as rs
-from pipelines.config import CONFIG_DIR, PROJECT_ROOT, Settings, stable_hash
+from pipelines.config import CONFIG_DIR, PROJECT_ROOT, Settings, Tracking, stable_hash
 from pipelines.progress import progress
 from pipelines.stage import run_stage
 from robust_sgld.data import PAPER_Q
-from robust_sgld.tracking import Store, TrialRecord, TrialRecorder
+from robust_sgld.shards import ShardStore
+from robust_sgld.tracking import Store, TrackingLost, TrialFolder, TrialRecord, TrialRecorder
 
 log = logging.getLogger(__name__)
 
@@ -27,60 +30,159 @@ SAID_ELSEWHERE = {"data": ("q", "support"), "dro": ("eta2",), "sampler": ("engin
 SYMBOLS = {"delta": "δ", "eta1": "η1", "step_size": "λ", "beta": "β", "theta0": "θ0"}
 
 _done_in_this_sweep: dict[str, float] = {}
+_checked_data: dict[str, rs.Dataset] = {}
+_checked_stores: set[Tracking] = set()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a trial came to: its mean final test loss, and the MLflow run that has it (None for tracking=off)."""
+
+    value: float
+    run_id: str | None
 
 
 def train(cfg: DictConfig) -> float:
     """Runs (or finds complete) the trial of the config; returns its mean final test loss, for a sweeper to minimise."""
-    settings = Settings.of(cfg)
-    data = settings.make_data()
+    return find_or_run(Settings.of(cfg)).value
+
+
+def prepared(settings: Settings, data: rs.Dataset) -> rs.LangevinSampler:
+    """The sampler of the config, after every check that can be made before the first update."""
     sampler = settings.make_sampler(data)
+    sampler.check_data(f"{data.name} train", data.train, data.columns)
+    sampler.initial_state(settings.theta0)
+    return sampler
+
+
+def check(cfg: DictConfig) -> None:
+    """What can be known to be wrong with a trial before anything runs, whether its store answers included."""
+    settings = Settings.of(cfg)
+    key = str(settings.data_path)
+    if key not in _checked_data:
+        _checked_data.clear()  # points of a sweep that differ in their data follow each other
+        _checked_data[key] = settings.make_data(keep=False)
+    prepared(settings, _checked_data[key])
+    if settings.tracking not in _checked_stores:
+        open_store(settings)
+        _checked_stores.add(settings.tracking)
+
+
+def find_or_run(settings: Settings) -> Outcome:
+    """The trial from the store where it is complete; else run, or continued where an earlier attempt stopped."""
+    data = settings.make_data(keep=False)
+    sampler = prepared(settings, data)
     name = run_name(settings, sampler)
     if not settings.uses_dro and _swept("eta2"):
         log.info("eta2 does nothing for sampler=%s: every value of it is the same trial.", sampler.name)
-    sampler.check_data(f"{data.name} train", data.train, data.columns)
-    sampler.initial_state(settings.theta0)
-    store = open_store(settings)
-    if not settings.force:
-        found = _already(settings, data, store, name)
-        if found is not None:
-            return found
-    config_text = OmegaConf.to_yaml(OmegaConf.create(settings.resolved))
-    folder = _run_folder()
-    if folder is not None:
-        (folder / "config.yaml").write_text(config_text)
-    if store is None:
-        result = _sample(settings, data, sampler, name)
-        if folder is not None:
-            result.save(folder / "trial.npz")
-            log.info("not tracked; the trial is in %s", folder / "trial.npz")
-    else:
-        record = TrialRecord(
-            name=name,
-            params=settings.params,
-            tags={
-                "sampler": sampler.name,
-                "engine": sampler.engine_name,
-                "experiment": settings.experiment,
-                "config_hash": settings.config_hash,
-                **git_facts(),
-            },
-            config_text=config_text,
-            children=settings.tracking.children,
-            color=run_color(settings, sampler),
-        )
-        with TrialRecorder(store, record, data) as recorder:
-            result = _sample(settings, data, sampler, name)
-            recorder.log(
-                result,
-                sampler,
-                theory_numbers(result, sampler, data),
-                trial_figures(settings, result, sampler, data, name),
-            )
-        log.info("recorded as MLflow run %s", recorder.run_id)
+    lost: Exception | None = None
+    try:
+        store = open_store(settings)
+    except rs.InvalidInput as error:
+        if not _swept(""):  # the store of a sweep has answered before its first job: it is the store that is gone
+            raise
+        store, lost = None, error
+    settings.keep_data(data)
+    folder = TrialFolder(settings.trial_folder(data))
+    with folder.held(name):
+        if store is not None:
+            _clear_what_is_recorded(store, folder)
+        if lost is None and not settings.force:
+            found = _already(settings, data, store, name)
+            if found is not None:
+                return found
+        folder.begin(settings.text)
+        _keep_config(settings)
+        record = _record(settings, sampler)
+        recorder = None if store is None else TrialRecorder(store, record, data, folder.journal["key"])
+        try:
+            result = _run(settings, data, sampler, folder, recorder, lost)
+        except TrackingLost as error:
+            raise TrackingLost(
+                f"{name} is sampled and kept in {folder.path}, but not recorded: {error} "
+                "`make sync`, or the same command again, delivers it."
+            ) from None
+        if store is None:
+            _keep_untracked(result)
+        folder.discard()
     headline = result.headline()
     _say(name, headline, settings)
     _done_in_this_sweep[settings.config_hash] = headline["final_mse_mean"]
-    return headline["final_mse_mean"]
+    if recorder is not None:
+        log.info("recorded as MLflow run %s", recorder.run_id)
+    return Outcome(headline["final_mse_mean"], None if recorder is None else recorder.run_id)
+
+
+def _run(
+    settings: Settings,
+    data: rs.Dataset,
+    sampler: rs.LangevinSampler,
+    folder: TrialFolder,
+    recorder: TrialRecorder | None,
+    lost: Exception | None,
+) -> rs.TrialResult:
+    """Samples what is missing, puts the result on disk, and records it; `lost` is why it cannot be recorded."""
+    with ExitStack() as stack:
+        if recorder is not None:
+            try:
+                stack.enter_context(recorder)
+            except TrackingLost as error:
+                if not _swept(""):
+                    folder.discard_unless_begun()
+                    raise rs.InvalidInput(str(error)) from None
+                lost = error
+        if lost is not None:
+            log.warning("%s Sampling goes on.", lost)
+        result = folder.result()
+        if result is None:
+            result = _sample(settings, data, sampler, folder)
+            folder.keep(result)
+        if lost is not None:
+            raise TrackingLost(str(lost))
+        if recorder is not None:
+            if not folder.journal.get("delivery"):
+                folder.delivery({**result.headline(), **theory_numbers(result, sampler, data)})
+            numbers, at = folder.delivery({})
+            figures = trial_figures(settings, result, sampler, data, recorder.record.name)
+            recorder.log(result, sampler, numbers, figures, at)
+    return result
+
+
+def _record(settings: Settings, sampler: rs.LangevinSampler) -> TrialRecord:
+    return TrialRecord(
+        name=run_name(settings, sampler),
+        params=settings.params,
+        tags={
+            "sampler": sampler.name,
+            "engine": sampler.engine_name,
+            "experiment": settings.experiment,
+            "config_hash": settings.config_hash,
+            **git_facts(),
+        },
+        config_text=settings.text,
+        children=settings.tracking.children,
+        color=run_color(settings, sampler),
+    )
+
+
+def _clear_what_is_recorded(store: Store, folder: TrialFolder) -> None:
+    """A process killed after the store had everything leaves a folder that no trial needs."""
+    key = folder.journal.get("key")
+    if key and store.trials(f"tags.trial_key = '{key}'"):
+        folder.discard()
+
+
+def _keep_config(settings: Settings) -> None:
+    folder = _run_folder()
+    if folder is not None:
+        (folder / "config.yaml").write_text(settings.text)
+
+
+def _keep_untracked(result: rs.TrialResult) -> None:
+    folder = _run_folder()
+    if folder is not None:
+        result.save(folder / "trial.npz")
+        log.info("not tracked; the trial is in %s", folder / "trial.npz")
 
 
 def open_store(settings: Settings) -> Store | None:
@@ -135,18 +237,19 @@ def _values(file: Path) -> dict[str, Any]:
 
 
 def theory_numbers(result: rs.TrialResult, sampler: rs.LangevinSampler, data: rs.Dataset) -> dict[str, float]:
-    """Measured excess risk, robust value and λ/λ_max of a robust trial; none where the grid is too large for them."""
-    from robust_sgld.theory import measured_excess_risk
+    """Measured excess risk, robust value, λ/λ_max and error of the grid; none where the grid is too large for them."""
+    from robust_sgld.theory import measured_excess_risk, quadrature_numbers, trial_quadrature
 
     if not isinstance(sampler, rs.RobustSGLD):
         return {}
     began = time.perf_counter()
     try:
         numbers = measured_excess_risk(result, sampler, data).headline()
-        return {**numbers, "theory_seconds": time.perf_counter() - began}
     except rs.InvalidInput as error:
         log.info("no excess risk is measured: %s", error)
         return {}
+    numbers |= quadrature_numbers(trial_quadrature(result, sampler, data.train), sampler.dro.j)
+    return {**numbers, "theory_seconds": time.perf_counter() - began}
 
 
 def git_facts() -> dict[str, str]:
@@ -176,23 +279,26 @@ def trial_figures(
     return drawn
 
 
-def _already(settings: Settings, data: rs.Dataset, store: Store | None, name: str) -> float | None:
+def _already(settings: Settings, data: rs.Dataset, store: Store | None, name: str) -> Outcome | None:
     if store is not None:
         complete = store.complete(settings.config_hash, data.digest)
         if complete is not None:
             log.info("%s is complete as MLflow run %s: skipped (force=true runs it again).", name, complete.run_id)
-            return complete.metrics.get("final_mse_mean", float("nan"))
+            return Outcome(complete.metrics.get("final_mse_mean", float("nan")), complete.run_id)
     elif _swept("") and settings.config_hash in _done_in_this_sweep:
         log.info("%s was done in this sweep: skipped.", name)
-        return _done_in_this_sweep[settings.config_hash]
+        return Outcome(_done_in_this_sweep[settings.config_hash], None)
     return None
 
 
-def _sample(settings: Settings, data: rs.Dataset, sampler: rs.LangevinSampler, name: str) -> rs.TrialResult:
-    trial = settings.trial
+def _sample(settings: Settings, data: rs.Dataset, sampler: rs.LangevinSampler, folder: TrialFolder) -> rs.TrialResult:
+    trial, name = settings.trial, run_name(settings, sampler)
     log.info("%s: %d runs of %d updates, engine %s", name, trial["runs"], trial["n_iter"], sampler.engine_name)
+    shards = ShardStore(folder.shards, {"config_hash": settings.config_hash, "version": rs.__version__})
     with progress(name, trial["runs"]) as report:
-        result = rs.run_trial(sampler, data, seed=settings.seed, theta0=settings.theta0, progress=report, **trial)
+        result = rs.run_trial(
+            sampler, data, seed=settings.seed, theta0=settings.theta0, progress=report, shards=shards, **trial
+        )
     if (result.diverged_at > 0).all():
         first = int(result.diverged_at.min())
         raise rs.InvalidInput(f"every run diverged, the first at update {first}; a smaller sampler.step_size may help.")
@@ -230,4 +336,4 @@ def _run_folder() -> Path | None:
 
 
 if __name__ == "__main__":
-    sys.exit(run_stage(train))
+    sys.exit(run_stage(train, check=check))

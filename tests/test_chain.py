@@ -12,10 +12,10 @@ import pytest
 import torch
 
 import robust_sgld as rs
+from robust_sgld.engines import Accuracy, make_engine
 from robust_sgld.engines import chain as chain_module
-from robust_sgld.engines import make_engine
 from robust_sgld.engines.chain import ChainEngine
-from robust_sgld.kernels.chain_filter import LEFT, POINTS, add_adjoint, convolve, weights
+from robust_sgld.kernels.chain_filter import LEFT, POINTS, interpolate, slopes, transpose, weights
 from tests import literal
 
 TOLERANCE = 1e-8
@@ -117,7 +117,7 @@ def test_thirty_one_features_against_a_finer_table(rng):
     states[:, -1] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.0]
     x = rng.uniform(-2, 2, (6, 32))
     got = make_engine("chain", problem, rs.DRO()).log_sum(states, x)
-    finer = make_engine("chain", problem, rs.DRO(), 1e-12).log_sum(states, x)
+    finer = make_engine("chain", problem, rs.DRO(), Accuracy(1e-12)).log_sum(states, x)
     np.testing.assert_allclose(got.value, finer.value, atol=TOLERANCE, rtol=0)
     np.testing.assert_allclose(got.grad_U, finer.grad_U, atol=1e2 * TOLERANCE)
     np.testing.assert_allclose(got.cost, finer.cost, atol=1e3 * TOLERANCE)
@@ -145,12 +145,12 @@ def test_the_spacing_is_refined_until_the_tolerance_is_met(rng):
     states, x = rng.normal(size=(5, 4)) * [2, 2, 1, 0.7], rng.uniform(-2, 2, (5, 3))
     engine = make_engine("chain", problem, dro)
     scratch = chain_module._Scratch(engine)
-    value, cost, grad_u, which = np.empty(5), np.empty(5), np.empty((5, 3)), np.arange(5)
-    engine._at_level(chain_module.FIRST_LEVEL, states, x, which, scratch, value, grad_u, cost)
     exact = np.array([by_autograd(problem, states[i], x[i], dro)[0] for i in range(5)])
-    wrong = np.abs(value - exact) > TOLERANCE
+    first = [engine._settle(states[i], x[i], 4, 40.0, math.inf, scratch)[1] for i in range(5)]
+    wrong = np.abs(first - exact) > TOLERANCE
     assert wrong.any()
-    assert (which[wrong] < 0).all()
+    levels = np.array([engine._settle(states[i], x[i], 4, 40.0, TOLERANCE, scratch)[0] for i in range(5)])
+    assert (levels[wrong] > 4).all()
     np.testing.assert_allclose(engine.log_sum(states, x).value, exact, atol=TOLERANCE, rtol=0)
 
 
@@ -160,16 +160,22 @@ def test_a_failed_comparison_sends_the_run_back(paper, monkeypatch):
     run = paper.train, np.array([-2.0, -2, -2, -2, 1.0]), draws.indices, draws.noise
     right = rs.RobustSGLD(rs.SigmoidRegression(4), rs.DRO(delta=0.02), engine="pruned").run(*run)
     sampler = rs.RobustSGLD(rs.SigmoidRegression(4), rs.DRO(delta=0.02), engine="chain")
-    real = chain_module.loop.robust_chain
+    engine, real, settle = sampler.dual.engine, chain_module.loop.robust_chain, ChainEngine._settle
 
     def without_estimate(*arguments):
         blind = list(arguments)
-        blind[17], blind[18] = math.inf, True  # tolerance, widest
+        blind[15] = math.inf  # the tolerance
+        blind[-1][1] = 0  # no calm: the spacing stays
         return real(*blind)
 
     monkeypatch.setattr(chain_module.loop, "robust_chain", without_estimate)
+    monkeypatch.setattr(
+        ChainEngine, "_settle", lambda self, state, x, first, cut, _, scratch: settle(
+            self, state, x, first, cut, math.inf, scratch
+        )
+    )  # fmt: skip
     got = sampler.run(*run)
-    assert sampler.dual.engine.refused > 0
+    assert engine.sent_back > 0
     np.testing.assert_allclose(got, right, atol=1e-4)
 
 
@@ -221,24 +227,34 @@ def test_compiled_and_cached_code_give_the_same_bits(tmp_path):
 
 @pytest.mark.parametrize("f", [0.0, 0.25, 0.7, 1.0])
 def test_filters_reproduce_polynomials_of_degree_nine(f, rng):
-    """Exact but for rounding: coefficients are at most 1 in size, values at most 5^9·10 with the scale taken out."""
-    c, d = np.empty(POINTS), np.empty(POINTS)
-    weights(f, c, d)
-    nodes = (np.arange(POINTS) - LEFT) / POINTS
+    """Exact but for rounding: coefficients below 1 in size, values below 10."""
+    filters, nodes = np.empty((1, 1, POINTS)), (np.arange(POINTS) - LEFT) / POINTS
+    weights(f, filters, 0, 0)
+    c = filters[0, 0]
     polynomial = np.polynomial.Polynomial(rng.normal(size=POINTS))
     assert c @ polynomial(nodes) == pytest.approx(polynomial(f / POINTS), abs=1e-12)
-    assert d @ polynomial(nodes) == pytest.approx(polynomial.deriv()(f / POINTS) / POINTS, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [11, 12, 40])
+def test_slopes_are_those_of_polynomials_of_degree_ten(n, rng):
+    """Coefficients of the one-sided differences reach 1e3, values 10: 1e4·2^-52 and some."""
+    t, polynomial = np.linspace(-1, 1, n), np.polynomial.Polynomial(rng.normal(size=POINTS + 1))
+    got = np.empty(n)
+    slopes(polynomial(t), 0, n, got)
+    np.testing.assert_allclose(got, polynomial.deriv()(t) * (t[1] - t[0]), atol=1e-10)
 
 
 def test_the_adjoint_is_the_transpose(rng):
     """⟨g, Ca⟩ = ⟨Cᵀg, a⟩."""
     n = 23
     c, a, g = rng.normal(size=POINTS), rng.normal(size=n + POINTS - 1), rng.normal(size=n)
-    forward, back = np.empty(n), np.zeros(n + POINTS - 1)
-    convolve(a, c, n, forward)
+    forward, top, back = np.empty(n), np.full(n, 0.5), np.empty(n + POINTS - 1)
+    filters = c[None, None]
+    interpolate(a, 0, filters, 0, 0, 0.25, n, forward, 0, top)
+    np.testing.assert_array_equal(top, np.maximum(forward, 0.5))
     padded = np.concatenate([np.zeros(POINTS - 1), g, np.zeros(POINTS)])
-    add_adjoint(padded, c, n + POINTS - 1, back)
-    assert g @ forward == pytest.approx(back @ a, rel=1e-12)
+    transpose(padded, filters, 0, 0, n + POINTS - 1, back)
+    assert g @ (forward + 0.25) == pytest.approx(back @ a, rel=1e-12)
 
 
 def test_the_variance_bound_of_the_windows():
@@ -268,8 +284,8 @@ def test_refusals_name_what_can(problem, setting, words):
 
 def test_what_it_cannot_reach_is_said(rng):
     with pytest.raises(rs.InvalidInput, match="tolerance must be above 0"):
-        make_engine("chain", rs.SigmoidRegression(3), rs.DRO(), 0.0)
-    engine = make_engine("chain", rs.SigmoidRegression(3), rs.DRO(delta=1e-3), 1e-14)
+        make_engine("chain", rs.SigmoidRegression(3), rs.DRO(), Accuracy(0.0))
+    engine = make_engine("chain", rs.SigmoidRegression(3), rs.DRO(delta=1e-3), Accuracy(1e-14))
     with pytest.raises(rs.InvalidInput, match=r"cannot reach tolerance=1e-14 .* a larger tolerance or delta"):
         engine.log_sum(np.array([[2.0, -1.0, 0.3, 0.9]]), np.zeros((1, 3)))
     engine = make_engine("chain", rs.SigmoidRegression(3), rs.DRO())

@@ -220,9 +220,9 @@ def test_displacement_is_the_softmax_mean_of_the_grid(few_rows: rs.Dataset) -> N
 
 
 def test_displacement_takes_the_run_with_the_median_final_loss() -> None:
-    assert typical_run(made_up((0, 0, 0), final_loss=np.array([0.3, 0.1, 0.2]))) == 2
-    assert typical_run(made_up((0, 0, 0), final_loss=np.array([np.nan, 0.1, 0.2]))) == 1
-    assert typical_run(made_up((0, 0), final_loss=np.full(2, np.nan))) is None
+    assert typical_run(made_up((0, 0, 0), final_loss=np.array([0.3, 0.1, 0.2])).result) == 2
+    assert typical_run(made_up((0, 0, 0), final_loss=np.array([np.nan, 0.1, 0.2])).result) == 1
+    assert typical_run(made_up((0, 0), final_loss=np.full(2, np.nan)).result) is None
 
 
 def test_displacement_is_left_out_where_it_cannot_be(few_rows: rs.Dataset) -> None:

@@ -86,6 +86,7 @@ def test_latex_escapes_and_groups(table: Table) -> None:
         ("θ*, μ₀,ℓ,j, λ_max", r"$\theta^*$, $\mu_{0,\ell,j}$, $\lambda_{\max}$"),
         ("2 100–2 600 ± 1", r"2 100--2 600 $\pm$ 1"),
         ("\\{}", r"\textbackslash{}\{\}"),
+        ("√m, R², ι(α) = 𝔞", r"$\sqrt{m}$, R$^2$, $\iota$($\alpha$) = $\mathfrak{a}$"),
     ],
 )
 def test_latex_of_symbols(text: str, wanted: str) -> None:

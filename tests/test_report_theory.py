@@ -25,6 +25,7 @@ from robust_sgld.report.theory_page import (
     excess_table,
     moved_along_z,
     pictures,
+    quadrature_table,
     theories,
     theory_of,
     trial_worst_case,
@@ -119,7 +120,7 @@ def test_the_excess_table_shows_what_was_recorded_and_dashes_elsewhere(found: li
     assert cells(table, "sum") == ["1.6e+29"] * 3
     assert cells(table, "which") == ["moments"] * 3
     assert any(note.startswith("–: not recorded") for note in table.notes)
-    assert any("“moments” is sqrt(m)/2^j C5." in note for note in table.notes)
+    assert any("“moments” is √m/2^j C5." in note for note in table.notes)
     rows = list(csv.DictReader(io.StringIO(as_csv(table))))
     assert (rows[1]["excess_risk_low"], rows[2]["excess_risk_low"]) == ("0.2", "")
     assert float(rows[1]["smoothing_error"]) == found[1].values.smoothing_error  # type: ignore[union-attr]
@@ -209,6 +210,44 @@ def test_smoothing_in_words(few_rows: rs.Dataset) -> None:
     assert f"{errors[0]:.3f}" != f"{errors[1]:.3f}"
     (text,) = theory_words.smoothing(found[:1])
     assert text.startswith(f"The smoothing error is {errors[1]:.3f}, which is {100 * errors[1] / bound:.0f} % of")
+
+
+BY_MESH = {"robust_value_at_j0": 2.0, "robust_value_at_j1": 1.6, "quadrature_error": 0.4, "quadrature_bound": 5e3}
+
+
+def test_the_error_of_the_grid_is_shown_as_recorded(few_rows: rs.Dataset) -> None:
+    finer = {"robust_value_at_j1": 3.0, "robust_value_at_j2": 2.5, "robust_value_at_j0": 4.25}
+    finer |= {"quadrature_error": 0.5, "quadrature_bound": math.nan}
+    own = trial(2.0, finer, params={"dro.j": 1})
+    alone = trial(3.0, {"robust_value_at_j0": 1.0})  # no finer mesh was affordable
+    found = theories([own, trial(1.0, BY_MESH), trial(0.5), alone], few_rows)
+    table = quadrature_table(found)
+    assert cells(table, "η₂") == ["1", "2", "3"]
+    assert cells(table, "trial's j") == ["0", "1", "0"]
+    assert cells(table, "j = 0") == ["2.000", "4.250", "1.000"]
+    assert cells(table, "j = 2") == ["–", "2.500", "–"]
+    assert cells(table, "measured") == ["0.400", "0.500", "–"]
+    assert cells(table, "bound") == ["5.0e+03", "–", "–"]
+    assert as_latex(table).isascii()
+    assert any(note.startswith("–: that mesh") for note in table.notes)
+
+
+def test_the_error_of_the_grid_in_words(few_rows: rs.Dataset) -> None:
+    plain = theories([trial(1.0, BY_MESH)], few_rows)
+    assert theory_words.quadrature(plain) == [
+        "Refining the grid from j = 0 to j = 1 changes the robust value of the mean last θ by 0.400, 20 % of it; the "
+        "bound allows 5.0e+03, at least 4 orders of magnitude more."
+    ]
+    # from j = 0 to 2 it is 4.25 - 2.5 = 3.5 times the 0.5 from j = 1
+    values = {"robust_value_at_j0": 4.25, "robust_value_at_j1": 3.0, "robust_value_at_j2": 2.5}
+    values |= {"quadrature_error": 0.5, "excess_risk": 0.3}
+    (text,) = theory_words.quadrature(theories([trial(1.0, values, params={"dro.j": 1})], few_rows))
+    assert text == (
+        "Refining the grid from j = 1 to j = 2 changes the robust value of the mean last θ by 0.500, 17 % of it. On "
+        "the next coarser mesh it is 3.5 times as large. In every trial that is more than the excess risk: the grid is "
+        "the larger error."
+    )
+    assert theory_words.quadrature(theories([trial(1.0)], few_rows)) == []
 
 
 def test_the_adversary_in_words(few_rows: rs.Dataset) -> None:

@@ -18,10 +18,12 @@ from robust_sgld.theory import (
     inverse_iota,
     primal_value,
     quadrature_errors,
+    quadrature_numbers,
     robust_value,
+    trial_quadrature,
     values_at,
 )
-from robust_sgld.theory.values import quadrature_bound
+from robust_sgld.theory.quadrature import quadrature_bound
 from tests import literal
 from tests.theory_problems import SMALL, Wave, small_rows, wave_U
 
@@ -156,6 +158,40 @@ def test_refining_the_grid_stays_inside_the_bound(rng: np.random.Generator) -> N
             assert level.error <= level.bound
     # the error does fall with the mesh: at j=3 it is below a quarter of that at j=0
     assert levels[3].error < levels[0].error / 4
+
+
+def test_what_a_trial_logs_of_its_grid(paper: rs.Dataset) -> None:
+    """At the mean of the last θ of the runs that stayed finite, on j-1, j, j+1; j+2 would have 5.8 million points."""
+    sampler = rs.RobustSGLD(rs.SigmoidRegression(4), rs.DRO(eta2=2.0))
+    result = rs.run_trial(sampler, paper, runs=3, n_iter=20, workers=1)
+    result.states[1, -1] = np.nan
+    levels = trial_quadrature(result, sampler, paper.train)
+    assert [level.j for level in levels] == [0, 1, 2]
+    theta = result.theta[[0, 2], -1].mean(axis=0)
+    for level in levels:
+        frontier = frontier_of(sampler.problem, replace(sampler.dro, j=level.j), paper.train)
+        assert level.value == robust_value(frontier, theta).value
+        assert level.error == abs(level.value - levels[-1].value)
+    numbers = quadrature_numbers(levels, 1)
+    assert numbers["quadrature_error"] == levels[1].error
+    bounds = [quadrature_bound(sampler.problem, replace(sampler.dro, j=j), theta) for j in (1, 2)]
+    assert numbers["quadrature_bound"] == sum(bounds)
+    assert numbers["robust_value_at_j0"] == levels[0].value
+    # on the finest mesh of the list there is nothing to compare with
+    assert set(quadrature_numbers(levels, 2)) == {"robust_value_at_j0", "robust_value_at_j1", "robust_value_at_j2"}
+    assert trial_quadrature(result, rs.SGLD(sampler.problem), paper.train) == []
+
+
+def test_a_problem_without_constants_has_an_error_and_no_bound() -> None:
+    class Undeclared(Wave):
+        constants = rs.Problem.constants
+
+    declared, own = (
+        quadrature_errors(problem, SMALL, np.ones(2), small_rows(np.random.default_rng(3)), (0, 1))
+        for problem in (Wave(), Undeclared())
+    )
+    assert [level.error for level in own] == [level.error for level in declared]
+    assert np.isnan([level.bound for level in own]).all()
 
 
 def test_quadrature_bound_is_the_printed_one(problem: rs.SigmoidRegression) -> None:

@@ -18,11 +18,13 @@ from robust_sgld.problems import (
     Constants,
     LinearIndexProblem,
     LogisticLoss,
+    ModuleProblem,
     Problem,
     PseudoHuberLoss,
     QuantileLoss,
     SigmoidRegression,
     SquaredLoss,
+    TwoLayerNetwork,
 )
 from robust_sgld.rng import Draws, draws
 from robust_sgld.samplers import SGLD, DivergenceWarning, LangevinSampler, RobustSGLD
@@ -58,6 +60,7 @@ __all__ = [
     "LinearIndexProblem",
     "LogisticLoss",
     "LossEvaluator",
+    "ModuleProblem",
     "Problem",
     "PseudoHuberLoss",
     "QuantileLoss",
@@ -68,6 +71,7 @@ __all__ = [
     "SigmoidRegression",
     "SquaredLoss",
     "TrialResult",
+    "TwoLayerNetwork",
     "bands",
     "bundled_dataset",
     "contaminated_dataset",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robust_sgld.blas import one_blas_thread
 from robust_sgld.checks import InvalidInput, array, positive
 from robust_sgld.problems import LinearIndexProblem, Problem, SigmoidRegression
 
@@ -152,7 +153,7 @@ class LossEvaluator:
             theta = theta[:n]
         if n == 0:
             return PathLosses(0, math.nan, math.nan, math.nan, math.nan, math.nan, 0)
-        loss, radius = self.certified(theta, tolerance=1e-4 * reference)
+        loss, radius = self.certified(theta, tolerance=0.2 * tolerance * reference)
         beyond = ~np.isfinite(loss)  # a state so large that its loss is not a number lies outside every band
         loss[beyond], radius[beyond] = np.inf, 0.0
         known = radius == 0
@@ -239,4 +240,5 @@ def minimise_risk(problem: Problem, rows: np.ndarray, start: np.ndarray) -> np.n
     evaluator = LossEvaluator(problem, rows)
     start = array("start", start, shape=(problem.n_params,))
     options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000}
-    return minimize(evaluator.loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options).x
+    with one_blas_thread():
+        return minimize(evaluator.loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options).x

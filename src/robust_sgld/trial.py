@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,19 @@ from robust_sgld.diagnostics import ess_bulk, r_hat
 from robust_sgld.dro import iota, split
 from robust_sgld.losses import LossEvaluator, minimise_risk
 from robust_sgld.npz import read_arrays, write_arrays
+from robust_sgld.parallel import check_backend, in_parallel
 from robust_sgld.rng import draws
 from robust_sgld.samplers import LangevinSampler, RobustSGLD
 from robust_sgld.samplers.base import diverged_at, warn_diverged
+from robust_sgld.shards import Block, ShardStore
 
 Progress = Callable[[int, int], None]
 """Called as progress(finished runs, all runs), in the calling thread."""
 
 OBJECTIVE_POINTS = 100
 """About how many updates of a run the dual objective is evaluated at."""
+LARGEST_BLOCK = 10
+"""Runs that are advanced together, where that is of use, when finished runs are to be kept as they come."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class TrialResult:
     clean_minimum: float
     """the test risk there: the smallest test loss that any θ can have"""
     wall_seconds: float
-    """of the whole trial, all workers together"""
+    """of the whole trial, all workers together; of all its parts, where it was interrupted"""
     workers: int
     runs: np.ndarray
     """(R,) run numbers"""
@@ -88,9 +93,9 @@ class TrialResult:
     inside_after_hit: np.ndarray
     """(R,) share of the updates after n_es inside the band"""
     seconds: np.ndarray
-    """(R,) processor time of the sampling alone, on one core"""
+    """(R,) of the sampling alone: processor time on one core; under torch, which takes several, time that passed"""
     loss_seconds: np.ndarray
-    """(R,) processor time of losses and objective"""
+    """(R,) of losses and objective, likewise"""
     diverged_at: np.ndarray
 
     @property
@@ -137,8 +142,9 @@ class TrialResult:
             numbers["final_iota"] = _mean(self.iota_alpha[:, -1])
             numbers["final_objective"] = _mean(self.objective[:, -1])
         if late.shape[0] > 0 and late.shape[1] >= 4:
-            numbers["r_hat_max"] = max(r_hat(late[..., i]) for i in range(late.shape[-1]))
-            numbers["ess_bulk_min"] = min(ess_bulk(late[..., i]) for i in range(late.shape[-1]))
+            # NumPy's, because max() and min() lose a NaN or keep it as it happens to stand
+            numbers["r_hat_max"] = float(np.max([r_hat(late[..., i]) for i in range(late.shape[-1])]))
+            numbers["ess_bulk_min"] = float(np.min([ess_bulk(late[..., i]) for i in range(late.shape[-1])]))
         return numbers
 
     def save(self, path: Path) -> None:
@@ -163,8 +169,11 @@ def bands(paths: np.ndarray) -> dict[str, np.ndarray]:
     result = {name: np.full(paths.shape[1:], np.nan) for name in ("mean", "median", "q05", "q95")}
     kept = np.where(alive, paths, np.nan)[:, known]
     result["mean"][known] = np.nanmean(kept, axis=0)
-    for name, quantile in (("q05", 0.05), ("median", 0.5), ("q95", 0.95)):
-        result[name][known] = np.nanquantile(kept, quantile, axis=0)
+    # NumPy takes quantiles around NaN column by column, in Python: only where a run is left out
+    quantiles = np.quantile if alive.all() else np.nanquantile
+    levels = {"q05": 0.05, "median": 0.5, "q95": 0.95}
+    for name, values in zip(levels, quantiles(kept, list(levels.values()), axis=0), strict=True):
+        result[name][known] = values
     return result
 
 
@@ -213,15 +222,17 @@ def plan_trial(
     return Plan(start, n_iter, seed, axis, objective_axis, reference, tolerance, measure), minimiser
 
 
-def run_block(sampler: LangevinSampler, data: Dataset, plan: Plan, numbers: Sequence[int]) -> dict[str, np.ndarray]:
+def run_block(sampler: LangevinSampler, data: Dataset, plan: Plan, numbers: Sequence[int]) -> Block:
     """Some runs of a trial, start to end: the per-run arrays of `TrialResult` for these run numbers.
 
     A run's full path lives only here (8·n_iter·state_dim bytes); what needs every update is computed from it.
     """
-    began = time.thread_time()
+    # a thread's own processor time knows nothing of torch's other threads
+    clock = time.thread_time if sampler.compiled else time.perf_counter
+    began = clock()
     stream = draws(plan.seed, numbers, plan.n_iter, len(data.train), sampler.state_dim)
     full = sampler.advance(data.train, plan.theta0, stream.indices, stream.noise)
-    sampled = time.thread_time()
+    sampled = clock()
     evaluator = LossEvaluator(sampler.problem, data.test)
     along = [evaluator.along(sampler.theta(path), plan.reference, plan.tolerance) for path in full]
     states = full[:, plan.axis - 1]
@@ -235,7 +246,7 @@ def run_block(sampler: LangevinSampler, data: Dataset, plan: Plan, numbers: Sequ
         finite = np.isfinite(at).all(axis=-1)
         if finite.any():
             objective[finite] = sampler.dual.integral(at[finite], *plan.measure)
-    measured = time.thread_time()
+    measured = clock()
     share = np.full(len(full), 1 / len(full))
     return {
         "runs": np.asarray(numbers),
@@ -267,6 +278,9 @@ def run_trial(
     reference: float | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
+    backend: str = "threads",
+    scheduler: str | None = None,
+    shards: ShardStore | None = None,
 ) -> TrialResult:
     """R runs in parallel, in bounded memory.
 
@@ -276,29 +290,44 @@ def run_trial(
     thin : keep every thin-th state; hitting times and extremes use every update all the same
     tolerance : half-width of the band around the reference, as a share of it
     reference : the test loss to reach; the loss at θ* where θ* is known, else the smallest possible test loss
-    workers : threads (compiled loops release the interpreter lock); all cores by default
+    workers : threads or processes; all cores by default
+    backend : threads (compiled loops release the interpreter lock), loky (processes) or dask (a cluster at `scheduler`)
+    shards : keeps finished runs on disk as they come; runs that it has of this trial already are not computed again
 
-    The numbers do not depend on `workers`.
+    The numbers do not depend on `workers`, `backend`, or on how often a trial with `shards` was interrupted.
     """
     began = time.perf_counter()
     runs = integer("runs", runs, least=1)
     workers = os.cpu_count() or 1 if workers is None else integer("workers", workers, least=1)
+    check_backend(backend, scheduler)
     plan, minimiser = plan_trial(
         sampler, data, n_iter=n_iter, theta0=theta0, seed=seed, thin=thin, tolerance=tolerance, reference=reference
     )
-    _compile(sampler, data, plan)
-    numbers = np.arange(runs)
-    blocks = np.array_split(numbers, runs if sampler.compiled else min(runs, workers))
-    finished: list[dict[str, np.ndarray]] = []
-    done = 0
-    for block in _in_parallel(sampler, data, plan, blocks, workers):
-        finished.append(block)
-        done += len(block["runs"])
-        if progress is not None:
-            progress(done, runs)
-    finished.sort(key=lambda block: int(block["runs"][0]))
-    for block in finished:
-        warn_diverged(block["runs"], block["diverged_at"], plan.n_iter)
+    numbers = range(runs)
+    finished, seconds_before = ([], 0.0) if shards is None else shards.open(_facts(sampler, data, plan), numbers)
+    known = {int(k) for block in finished for k in block["runs"]}
+    missing = np.array([k for k in numbers if k not in known], dtype=int)
+    if missing.size and backend == "threads":
+        _compile(sampler, data, plan)
+    least = 1 if shards is None else math.ceil(missing.size / LARGEST_BLOCK)
+    count = missing.size if sampler.compiled else min(missing.size, max(workers, least))
+    blocks = [block.tolist() for block in np.array_split(missing, count)] if count else []
+    done = len(known)
+    work = _Work(sampler, data, plan, compiles=backend != "threads")
+    try:
+        for block in in_parallel(work, blocks, workers=workers, backend=backend, scheduler=scheduler):
+            finished.append(block)
+            if shards is not None:
+                shards.add(block)
+            done += len(block["runs"])
+            if progress is not None:
+                progress(done, runs)
+    finally:
+        if shards is not None:
+            shards.flush()
+    joined = {name: np.concatenate([block[name] for block in finished]) for name in finished[0]}
+    joined = {name: values[np.argsort(joined["runs"])] for name, values in joined.items()}
+    warn_diverged(joined["runs"], joined["diverged_at"], plan.n_iter)
     evaluator = LossEvaluator(sampler.problem, data.test)
     unknown = np.full(sampler.problem.n_params, np.nan)
     return TrialResult(
@@ -311,22 +340,46 @@ def run_trial(
         theta_star=unknown if data.theta_star is None else data.theta_star,
         clean_minimiser=minimiser,
         clean_minimum=float(evaluator.losses(minimiser[None])[0]),
-        wall_seconds=time.perf_counter() - began,
+        wall_seconds=seconds_before + time.perf_counter() - began,
         workers=workers,
         axis=plan.axis,
         objective_axis=plan.objective_axis,
-        **{name: np.concatenate([block[name] for block in finished]) for name in finished[0]},
+        **joined,
     )
 
 
-def _in_parallel(
-    sampler: LangevinSampler, data: Dataset, plan: Plan, blocks: list[np.ndarray], workers: int
-) -> Iterator[dict[str, np.ndarray]]:
-    """Blocks as they finish, in any order."""
-    from joblib import Parallel, delayed
+def _facts(sampler: LangevinSampler, data: Dataset, plan: Plan) -> dict[str, str]:
+    """What a trial's finished runs are recognised by."""
+    axes = hashlib.sha256(plan.axis.tobytes() + plan.objective_axis.tobytes()).hexdigest()
+    return {
+        "sampler": f"{type(sampler).__qualname__} {sampler.step_size!r} {sampler.beta!r} {sampler.engine_name}",
+        "problem": repr(sampler.problem),
+        "dro": repr(sampler.dro) if isinstance(sampler, RobustSGLD) else "",
+        "data_digest": data.digest,
+        "theta0": repr(plan.theta0.tolist()),
+        "n_iter": str(plan.n_iter),
+        "seed": str(plan.seed),
+        "axes": axes,
+        "band": f"{plan.reference!r} {plan.tolerance!r}",
+    }
 
-    parallel = Parallel(n_jobs=workers, prefer="threads", return_as="generator_unordered", batch_size=1)
-    yield from parallel(delayed(run_block)(sampler, data, plan, block.tolist()) for block in blocks)
+
+class _Work:
+    """Run numbers to a finished block; a class, so that it can be sent to other processes."""
+
+    def __init__(self, sampler: LangevinSampler, data: Dataset, plan: Plan, *, compiles: bool):
+        self.sampler, self.data, self.plan, self.compiles = sampler, data, plan, compiles
+
+    def __call__(self, numbers: list[int]) -> Block:
+        kind = (type(self.sampler), type(self.sampler.problem), self.sampler.engine_name)
+        if self.compiles and kind not in _compiled_here:
+            _compile(self.sampler, self.data, self.plan)
+            _compiled_here.add(kind)
+        return run_block(self.sampler, self.data, self.plan, numbers)
+
+
+_compiled_here: set[tuple[type, type, str]] = set()
+"""What a worker process has compiled already."""
 
 
 def _compile(sampler: LangevinSampler, data: Dataset, plan: Plan) -> None:

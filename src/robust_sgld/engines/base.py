@@ -7,12 +7,32 @@ sum the F_j.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from robust_sgld.checks import integer, positive
 from robust_sgld.dro import DRO
 from robust_sgld.problems import Problem
+from robust_sgld.rng import checked_seed
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How exact an engine is that does not sum every term; the others do not use it."""
+
+    tolerance: float = 1e-8
+    """the error that `chain` may make in log Σ_j F_j"""
+    samples: int = 1000
+    """that `monte_carlo` draws for each sum"""
+    seed: int = 0
+    """of these samples"""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tolerance", positive("tolerance", self.tolerance))
+        object.__setattr__(self, "samples", integer("samples", self.samples, least=2))
+        object.__setattr__(self, "seed", checked_seed(self.seed, "engine_seed"))
 
 
 class LogSum(NamedTuple):
@@ -32,9 +52,10 @@ class Engine(ABC):
     name: ClassVar[str]
     compiled: ClassVar[bool] = False
     """Whether `chain` does the whole loop."""
+    exact: ClassVar[bool] = True
+    """Whether it gives the sum itself (to rounding, or to a tolerance that it keeps) and not an estimate."""
 
-    def __init__(self, problem: Problem, dro: DRO, tolerance: float):
-        """`tolerance` is the error that log Σ_j F_j may have; engines that are exact to rounding do not use it."""
+    def __init__(self, problem: Problem, dro: DRO, accuracy: Accuracy):
         self.problem, self.dro, self.grid = problem, dro, dro.grid(problem.dim)
 
     @classmethod
@@ -54,6 +75,10 @@ class Engine(ABC):
     @abstractmethod
     def maximum(self, theta_bar: np.ndarray, x: np.ndarray) -> np.ndarray:
         """(B,) max_j { U(θ,ξ_j) - ι(α)|x-ξ_j|^p }, the true maximum of defn:small_v_discrete."""
+
+    def numbers(self) -> dict[str, float]:
+        """What a user should know of the engine's work so far, by name."""
+        return {}
 
     def chain(
         self,

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from robust_sgld.checks import InvalidInput, positive
+from robust_sgld.checks import InvalidInput
 from robust_sgld.dro import DRO, iota, split
-from robust_sgld.engines.base import Engine, LogSum
+from robust_sgld.engines.base import Accuracy, Engine, LogSum
 from robust_sgld.engines.index_table import IndexTable, Table
 from robust_sgld.kernels import chain_loop as loop
 from robust_sgld.kernels import chain_messages as kernel
@@ -22,13 +22,11 @@ from robust_sgld.kernels.chain_maximum import best_point
 from robust_sgld.problems import LinearIndexProblem, Problem
 
 FIRST_LEVEL = 4
-"""Sums start with nodes 2^-4 apart,"""
-WIDEST_LEVEL, NARROWEST_LEVEL = 2, 14
-"""which may become 2^-2 or 2^-14."""
-MAXIMUM_LEVELS = 6, 12
-MAXIMUM_GAP = 1e-6
+"""Sums start with nodes 2^-4 apart."""
 CHECK_EVERY = 500
 """Updates between two comparisons with half the spacing."""
+MAXIMUM_LEVELS = 6, 12
+MAXIMUM_GAP = 1e-6
 
 
 class ChainEngine(Engine):
@@ -37,21 +35,23 @@ class ChainEngine(Engine):
     name = "chain"
     compiled = True
 
-    def __init__(self, problem: Problem, dro: DRO, tolerance: float = 1e-8):
-        super().__init__(problem, dro, tolerance)
+    def __init__(self, problem: Problem, dro: DRO, accuracy: Accuracy):
+        super().__init__(problem, dro, accuracy)
         assert isinstance(problem, LinearIndexProblem)
-        self.tolerance = positive("tolerance", tolerance)
+        self.tolerance = accuracy.tolerance
         self._table = IndexTable(problem, self.grid.axis)
         # what is left out on each axis, of each window and of y is below e^-cut of the sum each
         parts = problem.dim * (self.grid.points_per_axis + 2)
         self._cut = math.log(parts) - math.log(min(self.tolerance, 1.0)) + 5.0
-        self.refused = 0
+        self.sent_back = 0
         """How often a comparison with half the spacing failed so far and updates were done again."""
 
     @classmethod
     def refusal(cls, problem: Problem, dro: DRO) -> str | None:
         if not isinstance(problem, LinearIndexProblem):
             return f"it is for losses of one linear index (LinearIndexProblem), not for {type(problem).__name__}."
+        if type(problem).U is not LinearIndexProblem.U:
+            return f"{type(problem).__name__} has a U of its own, and the engine knows its u(t, y) alone."
         if dro.p != 2:
             return f"it needs p=2, and p is {dro.p:g}."
         return None
@@ -64,14 +64,15 @@ class ChainEngine(Engine):
         theta_bar, x = np.ascontiguousarray(theta_bar), np.ascontiguousarray(x)
         value, cost = np.empty(len(x)), np.empty(len(x))
         grad_u = np.empty((len(x), self.problem.n_params))
-        scratch = _Scratch(self)
-        which = np.arange(len(x))
-        for level in range(FIRST_LEVEL, NARROWEST_LEVEL + 1):
-            self._at_level(level, theta_bar, x, which, scratch, value, grad_u, cost)
-            which = -1 - which[which < 0]
-            if not which.size:
-                return LogSum(value, grad_u, cost)
-        raise self._too_sharp(theta_bar[which[0]])
+        scratch, done = _Scratch(self), 0
+        while done < len(x):
+            status, level, done = loop.log_sums(
+                theta_bar, x, self.grid.axis, self.dro.delta, self._cut, scratch.tables, FIRST_LEVEL, self.tolerance,
+                scratch.ws, value, grad_u, cost, done,
+            )  # fmt: skip
+            if status != kernel.DONE:
+                scratch.provide(status, level, theta_bar[done])
+        return LogSum(value, grad_u, cost)
 
     def maximum(self, theta_bar: np.ndarray, x: np.ndarray) -> np.ndarray:
         """(B,) the value at a grid point, below the true maximum by at most the gap of `maximum_bounds`."""
@@ -99,7 +100,7 @@ class ChainEngine(Engine):
         axis, choice = self.grid.axis, np.empty(len(x) - 1, dtype=np.int64)
         status = kernel.NEED_TABLE
         while status != kernel.DONE:
-            table = scratch.table(level)
+            table = scratch.tables[level - loop.WIDEST]
             status, upper = best_point(
                 theta_bar, x, axis, 2.0**-level, table.values, table.low, choice, scratch.ws.request
             )
@@ -111,28 +112,6 @@ class ChainEngine(Engine):
             u = self.problem.U(torch.from_numpy(theta.copy()), torch.from_numpy(points)).numpy()
         lower = float((u - iota(alpha) * ((x - points) ** 2).sum(axis=1)).max())
         return lower, max(upper, lower)
-
-    def _at_level(
-        self,
-        level: int,
-        theta_bar: np.ndarray,
-        x: np.ndarray,
-        which: np.ndarray,
-        scratch: _Scratch,
-        value: np.ndarray,
-        grad_u: np.ndarray,
-        cost: np.ndarray,
-        cut: float | None = None,
-    ) -> None:
-        """The pairs `which` with nodes 2^-level apart; marks those whose estimated error is too large."""
-        done, h = 0, 2.0**-level
-        while done < len(which):
-            status, done = loop.log_sums(
-                theta_bar, x, which, self.grid.axis, self.dro.delta, h, self._cut if cut is None else cut,
-                *scratch.table(level), self.tolerance, scratch.ws, value, grad_u, cost, done,
-            )  # fmt: skip
-            if status != kernel.DONE:
-                scratch.provide(status, level, theta_bar[which[done]])
 
     def chain(
         self,
@@ -159,51 +138,54 @@ class ChainEngine(Engine):
         states: np.ndarray,
     ) -> None:
         """One run; the spacing follows the estimated error, and every so often it is checked against half of it."""
-        scratch, calm = _Scratch(self), np.zeros(1, dtype=np.int64)
-        state, n, level, widest = theta0.copy(), 0, FIRST_LEVEL, WIDEST_LEVEL
+        scratch, control = _Scratch(self), np.array([FIRST_LEVEL, 0, 0])
+        state, n, least = theta0.copy(), 0, loop.WIDEST
         checked, agreed = -1, state.copy()
         while n < len(states):
             if n % CHECK_EVERY == 0 and n != checked:
-                if self._agrees(state, train[indices[n]], level, scratch):
+                level = self._disagreeing(state, train[indices[n]], int(control[0]), scratch)
+                if level is None:
                     checked, agreed = n, state.copy()
                 else:
-                    self.refused += 1
-                    n, state, widest = max(checked, 0), agreed.copy(), level + 1
-                    level = self._narrower(level, state)
-                    checked = -1
+                    self.sent_back += 1
+                    n, state, checked, least = max(checked, 0), agreed.copy(), -1, level + 1
+                    control[:] = least, 0, 0
+                    if least > loop.NARROWEST:
+                        raise self._too_sharp(state)
                     continue
             stop = min((n // CHECK_EVERY + 1) * CHECK_EVERY, len(states))
-            status, n = loop.robust_chain(
+            status, level, n = loop.robust_chain(
                 train, state, n, stop, indices, noise, step_size, noise_scale, self.dro.eta1, self.dro.eta2,
-                self.grid.axis, self.dro.delta, 2.0**-level, self._cut, *scratch.table(level), self.tolerance,
-                level <= widest, scratch.ws, states, calm,
+                self.grid.axis, self.dro.delta, self._cut, scratch.tables, least, self.tolerance, scratch.ws, states,
+                control,
             )  # fmt: skip
-            if status == loop.REFINE:
-                level = self._narrower(level, state)
-            elif status == loop.COARSEN:
-                level -= 1
-            elif status != kernel.DONE:
+            if status != kernel.DONE:
                 scratch.provide(status, level, state)
 
-    def _narrower(self, level: int, state: np.ndarray) -> int:
-        if level == NARROWEST_LEVEL:
-            raise self._too_sharp(state)
-        return level + 1
+    def _disagreeing(self, state: np.ndarray, x: np.ndarray, first: int, scratch: _Scratch) -> int | None:
+        """None where half the spacing and wider windows give the same log-sum within the tolerance, else the level."""
+        level, value = self._settle(state, x, first, self._cut, self.tolerance, scratch)
+        finer = min(level + 1, loop.NARROWEST)
+        _, other = self._settle(state, x, finer, self._cut + 5.0, math.inf, scratch)
+        return None if abs(value - other) <= self.tolerance else level
 
-    def _agrees(self, state: np.ndarray, x: np.ndarray, level: int, scratch: _Scratch) -> bool:
-        """Whether half the spacing and wider windows give the same log-sum within the tolerance."""
-        values = []
-        for finer, cut in ((level, self._cut), (min(level + 1, NARROWEST_LEVEL), self._cut + 5.0)):
-            value, cost, grad_u = np.empty(1), np.empty(1), np.empty((1, self.problem.n_params))
-            which = np.zeros(1, dtype=np.int64)
-            self._at_level(finer, state[None], x[None], which, scratch, value, grad_u, cost, cut)
-            values.append(value[0])
-        return bool(abs(values[0] - values[1]) <= self.tolerance)
+    def _settle(
+        self, state: np.ndarray, x: np.ndarray, first: int, cut: float, tolerance: float, scratch: _Scratch
+    ) -> tuple[int, float]:
+        """The level that the sum needs, from `first` on, and its value."""
+        out = np.empty(len(state))
+        while True:
+            status, level, value, _ = loop.settled_log_sum(
+                state, x, self.grid.axis, self.dro.delta, cut, scratch.tables, first, tolerance, scratch.ws, out
+            )
+            if status == kernel.DONE:
+                return level, value
+            scratch.provide(status, level, state)
 
     def _too_sharp(self, theta_bar: np.ndarray) -> InvalidInput:
         return InvalidInput(
             f"engine=chain cannot reach tolerance={self.tolerance:g} at theta_bar={np.round(theta_bar, 6)} even with "
-            f"{2.0**-NARROWEST_LEVEL:.1e} between the nodes of its table: with delta={self.dro.delta:g} the sum is too "
+            f"{2.0**-loop.NARROWEST:.1e} between the nodes of its table: with delta={self.dro.delta:g} the sum is too "
             "sharp; a larger tolerance or delta would do."
         )
 
@@ -215,22 +197,22 @@ class _Scratch:
         self._engine = engine
         self._n, self._dim = engine.grid.points_per_axis, engine.problem.dim
         self.ws = kernel.workspace(self._n, self._dim)
-        self._tables: dict[int, Table] = {}
-
-    def table(self, level: int) -> Table:
-        """The nodes of that level known so far."""
-        if level not in self._tables:
-            self._tables[level] = self._engine._table.covering(level, 0, 0)
-        return self._tables[level]
+        nothing = Table(np.empty((self._n, 0)), 0, np.empty(0))
+        self.tables = (nothing,) * (loop.NARROWEST - loop.WIDEST + 1)
+        """of every level, as far as they are needed"""
 
     def provide(self, status: int, level: int, theta_bar: np.ndarray) -> None:
         """What the kernel ended for the lack of."""
         request = self.ws.request
         if status == kernel.NEED_TABLE:
-            self._tables[level] = self._engine._table.covering(level, int(request[0]), int(request[1]))
+            tables = list(self.tables)
+            tables[level - loop.WIDEST] = self._engine._table.covering(level, int(request[0]), int(request[1]))
+            self.tables = tuple(tables)
         elif status == kernel.NEED_SPACE:
             nodes = max(2 * int(request[1]), len(self.ws.message))
             self.ws = kernel.workspace(self._n, self._dim, nodes, max(2 * int(request[2]), len(self.ws.exponential)))
+        elif status == loop.TOO_SHARP:
+            raise self._engine._too_sharp(theta_bar)
         else:
             raise InvalidInput(
                 f"engine=chain: theta_bar={np.round(theta_bar, 3)} spreads the index <w,z>+b over more than "

@@ -10,7 +10,7 @@ import torch
 
 from robust_sgld.checks import InvalidInput
 from robust_sgld.dro import DRO, iota, split
-from robust_sgld.engines.base import Engine, LogSum
+from robust_sgld.engines.base import Accuracy, Engine, LogSum
 from robust_sgld.problems import Problem
 
 MAX_BYTES = 4 * 2**30
@@ -30,8 +30,8 @@ class DenseEngine(Engine):
 
     name = "dense"
 
-    def __init__(self, problem: Problem, dro: DRO, tolerance: float = 0.0):
-        super().__init__(problem, dro, tolerance)
+    def __init__(self, problem: Problem, dro: DRO, accuracy: Accuracy):
+        super().__init__(problem, dro, accuracy)
         self._xi = torch.from_numpy(self.grid.points())
         shape = tuple(problem.U(torch.zeros(2, 1, problem.n_params, dtype=torch.float64), self._xi[:1]).shape)
         if shape != (2, 1):

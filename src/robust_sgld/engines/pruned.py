@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from robust_sgld.dro import DRO
-from robust_sgld.engines.base import Engine, LogSum
-from robust_sgld.kernels import sigmoid_grid as kernel
+from robust_sgld.engines.base import Accuracy, Engine, LogSum
+from robust_sgld.kernels import sigmoid_chain as kernel
+from robust_sgld.kernels.sigmoid_lines import workspace
 from robust_sgld.problems import Problem, SigmoidRegression
 
 MAX_LINES = 2_000_000
@@ -22,8 +23,8 @@ class PrunedEngine(Engine):
     name = "pruned"
     compiled = True
 
-    def __init__(self, problem: Problem, dro: DRO, tolerance: float = 0.0):
-        super().__init__(problem, dro, tolerance)
+    def __init__(self, problem: Problem, dro: DRO, accuracy: Accuracy):
+        super().__init__(problem, dro, accuracy)
         # All that is dropped is below N e^{-cut} = e^{-37} < 2^{-53} of the sum.
         self._cut = self.grid.log_size + 37.0
         self.counts = np.zeros(3, dtype=np.int64)
@@ -51,7 +52,7 @@ class PrunedEngine(Engine):
         theta_bar, x = np.ascontiguousarray(theta_bar), np.ascontiguousarray(x)
         value, cost = np.empty(len(x)), np.empty(len(x))
         grad_u = np.empty((len(x), self.problem.n_params))
-        ws = kernel.workspace(self.grid.axis, self.problem.dim)
+        ws = workspace(self.grid.axis, self.problem.dim)
         counts = np.zeros_like(self.counts)
         kernel.log_sums(theta_bar, x, self.grid.axis, self.dro.delta, self._cut, ws, value, grad_u, cost, counts)
         self.counts += counts
@@ -72,7 +73,7 @@ class PrunedEngine(Engine):
         noise_scale: float,
     ) -> np.ndarray:
         states = np.empty(noise.shape)
-        ws = kernel.workspace(self.grid.axis, self.problem.dim)
+        ws = workspace(self.grid.axis, self.problem.dim)
         # threads share an engine: each counts for itself and adds at the end, while it holds the interpreter lock
         counts = np.zeros_like(self.counts)
         for r in range(len(states)):

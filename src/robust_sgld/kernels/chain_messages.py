@@ -32,16 +32,21 @@ from robust_sgld.kernels.chain_filter import (
     LEFT,
     POINTS,
     REMAINDER,
-    add_adjoint,
-    convolve,
+    dot_at,
+    interpolate,
+    slopes,
     tenth_difference,
+    transpose,
     weights,
 )
-from robust_sgld.kernels.elementary import EXACT, fast_exp, lane_dot, lane_sum, log_cosh
+from robust_sgld.kernels.elementary import EXACT, fast_exp, log_cosh
 from robust_sgld.kernels.logarithm import fast_log
+from robust_sgld.kernels.vectors import lane_dot, lane_sum
 
 DONE, NEED_TABLE, NEED_SPACE, TOO_LARGE = range(4)
 """What a call ends with: a result; the table or the workspace must grow to ws.request first; the window is absurd."""
+FLOOR = -80.0
+"""Exponents below it count as nothing: e^-80 is 1e-35 of the largest term at its node."""
 BLOCK = 512
 """Nodes that share one bound on the slope of u."""
 MARGIN = POINTS // 2 + 1
@@ -67,14 +72,18 @@ class Workspace(NamedTuple):
     centre: np.ndarray  # (k,) mean of τ_i
     spread: np.ndarray  # (k,) Q_i
     shift: np.ndarray  # (k, n)
-    value_filter: np.ndarray  # (k, n, POINTS)
-    slope_filter: np.ndarray  # (k, n, POINTS)
+    filters: np.ndarray  # (k, n, POINTS)
+    idle: np.ndarray  # (k, n) points whose terms turned out to be negligible at every node
     request: np.ndarray  # (3,)
     message: np.ndarray  # flat
+    slope: np.ndarray  # flat, h A_i'
     adjoint: np.ndarray  # flat
     inverse: np.ndarray  # flat, 1 / Σ of the exponentials
     exponential: np.ndarray  # flat
-    scratch: np.ndarray  # (4, …)
+    top: np.ndarray  # four more, of one message
+    total: np.ndarray
+    first_message: np.ndarray
+    first_inverse: np.ndarray
 
 
 def workspace(n: int, dim: int, nodes: int = 4096, space: int = 1 << 16) -> Workspace:
@@ -83,9 +92,9 @@ def workspace(n: int, dim: int, nodes: int = 4096, space: int = 1 << 16) -> Work
     integers = np.zeros((9, k), dtype=np.int64)
     return Workspace(
         integers[0], np.zeros((dim, n)), np.zeros(n), *integers[1:], np.zeros(k), np.zeros(k),
-        np.zeros((k, n), dtype=np.int64), np.zeros((k, n, POINTS)), np.zeros((k, n, POINTS)),
+        np.zeros((k, n), dtype=np.int64), np.zeros((k, n, POINTS)), np.zeros((k, n), dtype=np.bool_),
         np.zeros(3, dtype=np.int64),
-        np.zeros(nodes), np.zeros(nodes), np.zeros(nodes), np.zeros(space), np.zeros((4, nodes + 4 * POINTS)),
+        *np.zeros((4, nodes)), np.zeros(space), *np.zeros((4, nodes + 4 * POINTS)),
     )  # fmt: skip
 
 
@@ -144,41 +153,70 @@ def _steepest(table_steep, table_low, low, high):
 
 
 @njit(**EXACT)
-def _exponentiate(row, top, total, n):
+def _exponentiate(rows, to, top, total, n):
+    base = np.uintp(to)
     for i in range(n):
-        row[i] = fast_exp(row[i] - top[i])
-        total[i] += row[i]
+        exponent = rows[base + np.uintp(i)] - top[i]
+        value = fast_exp(exponent) if exponent > FLOOR else 0.0
+        rows[base + np.uintp(i)] = value
+        total[i] += value
 
 
 @njit(**EXACT)
-def _close(top, total, n, message, inverse):
+def _close(top, total, n, message, inverse, at):
     """A = top + log Σ and 1/Σ."""
+    base = np.uintp(at)
     for i in range(n):
-        message[i] = top[i] + fast_log(total[i])
-        inverse[i] = 1.0 / total[i]
+        message[base + np.uintp(i)] = top[i] + fast_log(total[i])
+        inverse[base + np.uintp(i)] = 1.0 / total[i]
 
 
 @njit(**EXACT)
-def _first_message(table, table_low, axis, inverse_delta, penalty, low, n, cut, ws):
-    """A_0 on n nodes from `low` into scratch[2], 1/Σ into scratch[3], exponentials into rows 0 … of `exponential`."""
-    top, total = ws.scratch[0, :n], ws.scratch[1, :n]
-    top[:] = -np.inf
-    for a in range(axis.size):
-        u, row, p = table[a, low - table_low : low - table_low + n], ws.exponential[a * n : (a + 1) * n], penalty[a]
-        for i in range(n):
-            row[i] = u[i] * inverse_delta - p
-            top[i] = max(top[i], row[i])
-    total[:] = 0.0
-    for a in range(axis.size):
-        row = ws.exponential[a * n : (a + 1) * n]
-        closest = -np.inf
-        for i in range(n):
-            closest = max(closest, row[i] - top[i])
-        if closest > -cut:
-            _exponentiate(row, top, total, n)
+def _closest(rows, to, top, n):
+    """max of rows[to+i] - top[i], in four lanes."""
+    b0 = b1 = b2 = b3 = rows[to] - top[0]
+    whole, base = n // 4 * 4, np.uintp(to)
+    for i in range(0, whole, 4):
+        k, j = np.uintp(i), base + np.uintp(i)
+        b0 = max(b0, rows[j] - top[k])
+        b1 = max(b1, rows[j + np.uintp(1)] - top[k + np.uintp(1)])
+        b2 = max(b2, rows[j + np.uintp(2)] - top[k + np.uintp(2)])
+        b3 = max(b3, rows[j + np.uintp(3)] - top[k + np.uintp(3)])
+    for i in range(whole, n):
+        b0 = max(b0, rows[to + i] - top[i])
+    return max(max(b0, b1), max(b2, b3))
+
+
+@njit(**EXACT)
+def _first_rows(table, a, at, inverse_delta, penalty, n, rows, to, top):
+    base, target = np.uintp(at), np.uintp(to)
+    for i in range(n):
+        value = table[a, base + np.uintp(i)] * inverse_delta - penalty
+        rows[target + np.uintp(i)] = value
+        top[i] = max(top[i], value)
+
+
+@njit(**EXACT)
+def _clear(values, at, n, value):
+    base = np.uintp(at)
+    for i in range(n):
+        values[base + np.uintp(i)] = value
+
+
+@njit(**EXACT)
+def _first_message(table, table_low, points, inverse_delta, penalty, low, n, cut, ws):
+    """A_0 on n nodes from `low` and 1/Σ into first_message and first_inverse, exponentials into the first rows."""
+    rows, top, total = ws.exponential, ws.top, ws.total
+    _clear(top, 0, n, -np.inf)
+    _clear(total, 0, n, 0.0)
+    for a in range(points):
+        _first_rows(table, a, low - table_low, inverse_delta, penalty[penalty.shape[0] - 1, a], n, rows, a * n, top)
+    for a in range(points):
+        if _closest(rows, a * n, top, n) < -cut:
+            _clear(rows, a * n, n, 0.0)
         else:
-            row[:] = 0.0
-    _close(top, total, n, ws.scratch[2], ws.scratch[3])
+            _exponentiate(rows, a * n, top, total, n)
+    _close(top, total, n, ws.first_message, ws.first_inverse, 0)
 
 
 @njit(**EXACT)
@@ -207,7 +245,7 @@ def _filters(theta_bar, axis, h, ws):
             distance = (base + w * axis[a]) / h
             whole = math.floor(distance)
             ws.shift[o, a] = int(whole)
-            weights(distance - whole, ws.value_filter[o, a], ws.slope_filter[o, a])
+            weights(distance - whole, ws.filters, o, a)
 
 
 @njit(**EXACT)
@@ -246,67 +284,58 @@ def _windows(h, lipschitz, cut, first_low, first_size, ws):
 
 @njit(**EXACT)
 def _store_first(ws, first_low, first_size):
-    """A_0 from the scratch into its place, continued as a constant."""
+    """A_0 from where it was computed into its place, continued as a constant."""
     at, start, count = ws.at[0], ws.start[0], ws.stored[0]
-    values, inverses = ws.scratch[2], ws.scratch[3]
+    message, inverse, values, inverses = ws.message, ws.inverse, ws.first_message, ws.first_inverse
     for i in range(count):
         j = min(max(start + i - first_low, 0), first_size - 1)
-        ws.message[at + i] = values[j]
-        ws.inverse[at + i] = inverses[j]
+        message[at + i] = values[j]
+        inverse[at + i] = inverses[j]
+    slopes(message, at, count, ws.slope)
 
 
 @njit(**EXACT)
-def _continue_flat(ws, o):
-    """A_o beyond the window where it was computed."""
-    at, left = ws.at[o], ws.low[o] - ws.start[o]
-    right = ws.high[o] - ws.start[o]
-    message = ws.message[at : at + ws.stored[o]]
-    message[:left] = message[left]
-    message[right + 1 :] = message[right]
+def _continue_flat(message, at, left, right, stored):
+    """A message beyond its nodes left … right, at which it was computed."""
+    _clear(message, at, left, message[at + left])
+    _clear(message, at + right + 1, stored - right - 1, message[at + right])
 
 
 @njit(**EXACT)
-def _row(a, c, penalty, n, row, top):
-    """row = interpolated message - penalty, and the running maximum."""
-    convolve(a, c, n, row)
-    for i in range(n):
-        row[i] -= penalty
-        top[i] = max(top[i], row[i])
-
-
-@njit(**EXACT)
-def _pass_on(ws, o):
+def _pass_on(ws, o, cut):
     """A_o from A_{o-1}."""
     i = o - 1
-    axis = ws.order[i]
+    axis, first, last = ws.order[i], ws.first[i], ws.last[i]
     n = ws.high[o] - ws.low[o] + 1
-    top, total = ws.scratch[0, :n], ws.scratch[1, :n]
-    top[:] = -np.inf
-    total[:] = 0.0
-    before = ws.message[ws.at[i] : ws.at[i] + ws.stored[i]]
-    for a in range(ws.first[i], ws.last[i] + 1):
-        to = ws.rows[o] + (a - ws.first[i]) * n
-        begin = ws.low[o] + ws.shift[i, a] - LEFT - ws.start[i]
-        _row(before[begin:], ws.value_filter[i, a], ws.penalty[axis, a], n, ws.exponential[to : to + n], top)
-    for a in range(ws.first[i], ws.last[i] + 1):
-        to = ws.rows[o] + (a - ws.first[i]) * n
-        _exponentiate(ws.exponential[to : to + n], top, total, n)
-    at = ws.at[o] + ws.low[o] - ws.start[o]
-    _close(top, total, n, ws.message[at : at + n], ws.inverse[at : at + n])
-    _continue_flat(ws, o)
+    message, rows, top, total, filters, at_row = ws.message, ws.exponential, ws.top, ws.total, ws.filters, ws.rows[o]
+    _clear(top, 0, n, -np.inf)
+    _clear(total, 0, n, 0.0)
+    base = ws.at[i] + ws.low[o] - LEFT - ws.start[i]
+    for a in range(first, last + 1):
+        to = at_row + (a - first) * n
+        interpolate(message, base + ws.shift[i, a], filters, i, a, ws.penalty[axis, a], n, rows, to, top)
+    for a in range(first, last + 1):
+        to = at_row + (a - first) * n
+        ws.idle[i, a] = _closest(rows, to, top, n) < -cut
+        if not ws.idle[i, a]:
+            _exponentiate(rows, to, top, total, n)
+    at, left = ws.at[o], ws.low[o] - ws.start[o]
+    _close(top, total, n, message, ws.inverse, at + left)
+    _continue_flat(message, at, left, left + n - 1, ws.stored[o])
+    slopes(message, at, ws.stored[o], ws.slope)
 
 
 @njit(**EXACT)
-def _finish(ws, axis, x, h, delta, out):
+def _finish(ws, axis, x, out):
     """The last axis, at t = b alone: the value; seeds the adjoint of the last message."""
     k = ws.order.size
     o, i = k - 1, ws.order[k - 1]
-    message, adjoint = ws.message[ws.at[o] :], ws.adjoint[ws.at[o] :]
+    message, slope, adjoint, base = ws.message, ws.slope, ws.adjoint, ws.at[o] - LEFT - ws.start[o]
     top = -np.inf
     for a in range(ws.first[o], ws.last[o] + 1):
-        begin, v = ws.shift[o, a] - LEFT - ws.start[o], 0.0
+        begin, v = base + ws.shift[o, a], 0.0
         for q in range(POINTS):
-            v += ws.value_filter[o, a, q] * message[begin + q]
+            v += ws.filters[o, a, q] * message[begin + q]
         ws.gain[a] = v - ws.penalty[i, a]
         top = max(top, ws.gain[a])
     total = 0.0
@@ -315,60 +344,97 @@ def _finish(ws, axis, x, h, delta, out):
         total += ws.gain[a]
     for a in range(ws.first[o], ws.last[o] + 1):
         share = ws.gain[a] / total
-        begin, slope = ws.shift[o, a] - LEFT - ws.start[o], 0.0
+        begin, along = base + ws.shift[o, a], 0.0
         for q in range(POINTS):
-            slope += ws.slope_filter[o, a, q] * message[begin + q]
-            adjoint[begin + q] += share * ws.value_filter[o, a, q]
-        out[k] += delta / h * share * slope
-        out[i] += delta / h * share * slope * axis[a]
+            along += ws.filters[o, a, q] * slope[begin + q]
+            adjoint[begin + q] += share * ws.filters[o, a, q]
+        out[k] += share * along
+        out[i] += share * along * axis[a]
         out[k + 1] += share * (x[i] - axis[a]) ** 2
     return top + math.log(total)
 
 
 @njit(**EXACT)
-def _pull_back(ws, o, axis, x, h, delta, out):
+def _scale(adjoint, inverse, at, n, out):
+    """adjoint/Σ; what is far below rounding becomes 0, for arithmetic near the end of float64's range is very slow."""
+    base = np.uintp(at)
+    for j in range(n):
+        value = adjoint[base + np.uintp(j)]
+        out[j] = value * inverse[base + np.uintp(j)] if abs(value) > 1e-40 else 0.0
+
+
+@njit(**EXACT)
+def _times(x, y, at, n, out, to):
+    """out[to+j] = x[j] y[at+j]."""
+    p, r = np.uintp(at), np.uintp(to)
+    for j in range(n):
+        out[r + np.uintp(j)] = x[j] * y[p + np.uintp(j)]
+
+
+@njit(**EXACT)
+def _add(x, n, out, to):
+    base = np.uintp(to)
+    for j in range(n):
+        out[base + np.uintp(j)] += x[j]
+
+
+@njit(**EXACT)
+def _pull_back(ws, o, axis, x, negligible, out):
     """The adjoint of A_{o-1} from that of A_o, and what the axis between them adds to the gradient and the cost."""
     i = o - 1
-    k, which = ws.order.size, ws.order[i]
+    k, which, first = ws.order.size, ws.order[i], ws.first[i]
     n = ws.high[o] - ws.low[o] + 1
     at = ws.at[o] + ws.low[o] - ws.start[o]
-    scaled, padded, slope = ws.scratch[0], ws.scratch[1], ws.scratch[2]
-    adjoint, inverse = ws.adjoint[at : at + n], ws.inverse[at : at + n]
+    scaled, padded, spread = ws.top, ws.total, ws.first_message
+    adjoint, rows, slope, filters = ws.adjoint, ws.exponential, ws.slope, ws.filters
+    _scale(adjoint, ws.inverse, at, n, scaled)
+    _clear(padded, 0, POINTS - 1, 0.0)
+    _clear(padded, POINTS - 1 + n, POINTS + 1, 0.0)
+    size = n + POINTS - 1
+    base = ws.at[i] + ws.low[o] - LEFT - ws.start[i]
+    along, cost = 0.0, 0.0
+    for a in range(first, ws.last[i] + 1):
+        if ws.idle[i, a]:
+            continue
+        _times(scaled, rows, ws.rows[o] + (a - first) * n, n, padded, POINTS - 1)
+        share = lane_sum(padded, n + POINTS - 1)
+        if abs(share) < negligible:
+            continue
+        begin = base + ws.shift[i, a]
+        transpose(padded, filters, i, a, size, spread)
+        along += axis[a] * dot_at(spread, slope, begin, size)
+        cost += (x[which] - axis[a]) ** 2 * share
+        _add(spread, size, adjoint, begin)
+    out[which] += along
+    out[k + 1] += cost
+
+
+@njit(**EXACT)
+def _copy(x, at, n, out):
+    base = np.uintp(at)
     for j in range(n):
-        scaled[j] = adjoint[j] * inverse[j]
-    padded[: POINTS - 1] = 0.0
-    padded[POINTS - 1 + n : n + 2 * POINTS] = 0.0
-    g = padded[POINTS - 1 :]
-    before, adjoint_before = ws.message[ws.at[i] :], ws.adjoint[ws.at[i] :]
-    for a in range(ws.first[i], ws.last[i] + 1):
-        to = ws.rows[o] + (a - ws.first[i]) * n
-        row = ws.exponential[to : to + n]
-        for j in range(n):
-            g[j] = scaled[j] * row[j]
-        begin = ws.low[o] + ws.shift[i, a] - LEFT - ws.start[i]
-        convolve(before[begin:], ws.slope_filter[i, a], n, slope)
-        out[which] += delta / h * axis[a] * lane_dot(slope, g, n)
-        out[k + 1] += (x[which] - axis[a]) ** 2 * lane_sum(g, n)
-        add_adjoint(padded, ws.value_filter[i, a], n + POINTS - 1, adjoint_before[begin:])
+        out[j] = x[base + np.uintp(j)]
 
 
 @njit(**EXACT)
 def _error(ws):
     """Σ over messages and nodes of |adjoint| times the interpolation error there, to leading order."""
-    error = 0.0
+    error, half, difference, weight = 0.0, POINTS // 2, ws.top, ws.total
     for o in range(ws.order.size):
         low, high = max(ws.low[o], ws.start[o]), min(ws.high[o], ws.start[o] + ws.stored[o] - 1)
-        n = high - low + 1 - POINTS
-        if n > 0:
-            at = ws.at[o] + low - ws.start[o]
-            half, difference = POINTS // 2, ws.scratch[0]
-            tenth_difference(ws.message[at : at + n + POINTS], n, difference[half:])
-            difference[:half] = difference[half]
-            difference[half + n : n + POINTS] = difference[half + n - 1]
-            adjoint = ws.adjoint[at : at + n + POINTS]
-            for j in range(n + POINTS):
-                difference[j] *= abs(adjoint[j])
-            error += REMAINDER * lane_sum(difference, n + POINTS)
+        size = high - low + 1
+        if size <= POINTS:
+            return np.inf
+        at = ws.at[o] + low - ws.start[o]
+        tenth_difference(ws.message, at, size - POINTS, difference)
+        # the nodes at the ends have no difference of their own
+        _copy(ws.adjoint, at, size, weight)
+        for j in range(half):
+            error += REMAINDER * abs(weight[j]) * difference[0]
+            error += REMAINDER * abs(weight[size - 1 - j]) * difference[size - POINTS - 1]
+        for j in range(size - POINTS):
+            difference[j] *= abs(weight[half + j])
+        error += REMAINDER * lane_sum(difference, size - POINTS)
     return error
 
 
@@ -391,37 +457,41 @@ def log_sum(theta_bar, x, axis, delta, h, cut, table, table_low, table_steep, ws
     if size > ws.message.size or size * axis.size > ws.exponential.size:
         ws.request[1], ws.request[2] = size, size * axis.size
         return NEED_SPACE, 0.0, 0.0
-    _first_message(table, table_low, axis, inverse_delta, ws.penalty[k], low, size, cut, ws)
+    _first_message(table, table_low, axis.size, inverse_delta, ws.penalty, low, size, cut, ws)
+    # what lies beyond a window does not count, so the slope inside it is the one that counts: twice, as it narrows
+    first, last = low, high
     lipschitz = 0.0
-    values = ws.scratch[2]
-    for j in range(size - 1):
-        lipschitz = max(lipschitz, abs(values[j + 1] - values[j]))
-    lipschitz /= h
+    for _ in range(2):
+        lipschitz = 0.0
+        for j in range(first - low, last - low):
+            lipschitz = max(lipschitz, abs(ws.first_message[j + 1] - ws.first_message[j]))
+        lipschitz /= h
+        first, last = _clip(ws.centre[0], _radius(ws, 0, lipschitz, cut), h, first, last)
     _axes_that_matter(theta_bar, x, axis, lipschitz, cut, ws)
     _filters(theta_bar, axis, h, ws)
     if not _windows(h, lipschitz, cut, low, size, ws):
         return NEED_SPACE, 0.0, 0.0
     _store_first(ws, low, size)
     for o in range(1, k):
-        _pass_on(ws, o)
-    ws.adjoint[: ws.at[k - 1] + ws.stored[k - 1]] = 0.0
+        _pass_on(ws, o, cut)
+    _clear(ws.adjoint, 0, ws.at[k - 1] + ws.stored[k - 1], 0.0)
     out[: k + 2] = 0.0
-    value = _finish(ws, axis, x, h, delta, out)
+    value = _finish(ws, axis, x, out)
+    negligible = math.exp(-cut)
     for o in range(k - 1, 0, -1):
-        _pull_back(ws, o, axis, x, h, delta, out)
+        _pull_back(ws, o, axis, x, negligible, out)
     _cost_of_y(ws, axis, x[k], low, size, out)
+    for i in range(k + 1):
+        out[i] *= delta / h
     return DONE, value, _error(ws)
 
 
 @njit(**EXACT)
 def _cost_of_y(ws, axis, x_y, first_low, first_size, out):
-    k = ws.order.size
     low = max(first_low, ws.start[0])
     n = min(first_low + first_size, ws.start[0] + ws.stored[0]) - low
-    at, scaled = ws.at[0] + low - ws.start[0], ws.scratch[0]
-    adjoint, inverse = ws.adjoint[at:], ws.inverse[at:]
-    for j in range(n):
-        scaled[j] = adjoint[j] * inverse[j]
+    at, scaled, cost = ws.at[0] + low - ws.start[0], ws.top, 0.0
+    _scale(ws.adjoint, ws.inverse, at, n, scaled)
     for a in range(axis.size):
-        row = ws.exponential[a * first_size + low - first_low :]
-        out[k + 1] += (x_y - axis[a]) ** 2 * lane_dot(scaled, row, n)
+        cost += (x_y - axis[a]) ** 2 * dot_at(scaled, ws.exponential, a * first_size + low - first_low, n)
+    out[ws.order.size + 1] += cost

@@ -11,8 +11,9 @@ import math
 import numpy as np
 from numba import njit
 
-from robust_sgld.kernels.elementary import EXACT, compiled_langevin_update, fast_exp, lane_sum, stable_sigmoid
+from robust_sgld.kernels.elementary import EXACT, compiled_langevin_update, fast_exp, stable_sigmoid
 from robust_sgld.kernels.logarithm import fast_log
+from robust_sgld.kernels.vectors import borrowed, lane_sum
 
 SQUARED, PSEUDO_HUBER, CAUCHY, QUANTILE, LOGISTIC = range(5)
 """r² · sqrt(r²+a²)-a · log(1+(r/a)²) · a r + b log(1+e^{-r/b}) · log(1+e^{-yt}); r = y - s(t)"""
@@ -103,18 +104,21 @@ def mean_losses(loss, link, a, b, thetas, columns, losses):
 @njit(**EXACT)
 def plain_chain(loss, link, a, b, train, theta0, indices, noise, step_size, noise_scale, states):
     """SGLD (eqn:sgld with H = ∇_θU = ∂u/∂t (z, 1)): the state after every update into states (n, d)."""
+    train, states = borrowed(train), borrowed(states)
+    state = borrowed(theta0)
     d = theta0.size
-    state = theta0.copy()
     for n in range(indices.size):
-        x = train[indices[n]]
+        x, after = train[indices[n]], states[n]
         t = state[d - 1]
         for i in range(d - 1):
             t += state[i] * x[i]
         along = slope(loss, link, a, b, t, x[d - 1])
+        total = 0.0
         for i in range(d):
             gradient = along * x[i] if i < d - 1 else along
-            state[i] = compiled_langevin_update(state[i], gradient, noise[n, i], step_size, noise_scale)
-        states[n] = state
-        if not np.isfinite(state.sum()):
+            after[i] = compiled_langevin_update(state[i], gradient, noise[n, i], step_size, noise_scale)
+            total += after[i]
+        if not math.isfinite(total):
             states[n:] = np.nan
             return
+        state = after

@@ -12,7 +12,8 @@ import math
 import numpy as np
 from numba import njit
 
-from robust_sgld.kernels.elementary import EXACT, fast_exp, lane_dot, lane_sum
+from robust_sgld.kernels.elementary import EXACT, fast_exp
+from robust_sgld.kernels.vectors import lane_dot, lane_sum
 
 BLOCK = 512
 

@@ -81,9 +81,6 @@ def write_figure(figure: Figure, stem: Path) -> list[Path]:
     """As PNG, SVG and PDF, byte for byte the same for the same figure."""
     written = []
     with house_style():
-        # the layout is the same in every format, and solving it costs as much as drawing
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")
         for suffix in _FIGURE_SUFFIXES:
             buffer = io.BytesIO()
             no_date = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix)

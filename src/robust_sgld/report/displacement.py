@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robust_sgld.blas import one_blas_thread
 from robust_sgld.data import Dataset
 from robust_sgld.dro import DRO, iota, split
 from robust_sgld.problems import SigmoidRegression
 from robust_sgld.report import published
 from robust_sgld.report.trials import ReportTrial, Setting
+from robust_sgld.trial import TrialResult
 
 MOST_POINTS = 1_000_000
 """of a grid that is enumerated here"""
@@ -47,10 +49,10 @@ class Displacement:
         return points[..., :-1] @ theta[:-1] + theta[-1]
 
 
-def typical_run(trial: ReportTrial) -> int | None:
+def typical_run(result: TrialResult) -> int | None:
     """The run whose final loss is the (lower) median; None if all diverged."""
-    finite = np.flatnonzero(np.isfinite(trial.result.final_loss))
-    order = finite[np.argsort(trial.result.final_loss[finite], kind="stable")]
+    finite = np.flatnonzero(np.isfinite(result.final_loss))
+    order = finite[np.argsort(result.final_loss[finite], kind="stable")]
     return int(order[(len(order) - 1) // 2]) if order.size else None
 
 
@@ -72,7 +74,7 @@ def displacement(trial: ReportTrial, data: Dataset) -> Displacement | None:
     """
     import torch
 
-    run = typical_run(trial)
+    run = typical_run(trial.result)
     if not trial.has_dual or not trial.is_sigmoid or run is None:
         return None
     problem, dro = SigmoidRegression(data.dim), dro_of(trial)
@@ -89,14 +91,15 @@ def displacement(trial: ReportTrial, data: Dataset) -> Displacement | None:
     points = grid.points()
     u = problem.U(torch.tensor(theta), torch.tensor(points)).numpy()
     moved, cost = np.empty_like(atoms), np.empty(len(atoms))
-    for i, x in enumerate(atoms):
-        # |x-ξ_j|² as an outer sum over the axes, in the order of `points`
-        squared = functools.reduce(np.add.outer, [(grid.axis - x_i) ** 2 for x_i in x]).ravel()
-        distance = squared if dro.p == 2 else squared ** (dro.p / 2)
-        exponent = (u - iota(alpha) * distance) / dro.delta
-        weight = np.exp(exponent - exponent.max())
-        weight /= weight.sum()
-        moved[i], cost[i] = weight @ points, weight @ distance
+    with one_blas_thread():
+        for i, x in enumerate(atoms):
+            # |x-ξ_j|² as an outer sum over the axes, in the order of `points`
+            squared = functools.reduce(np.add.outer, [(grid.axis - x_i) ** 2 for x_i in x]).ravel()
+            distance = squared if dro.p == 2 else squared ** (dro.p / 2)
+            exponent = (u - iota(alpha) * distance) / dro.delta
+            weight = np.exp(exponent - exponent.max())
+            weight /= weight.sum()
+            moved[i], cost[i] = weight @ points, weight @ distance
     return Displacement(trial, state, atoms, weights, moved, cost, outlier)
 
 

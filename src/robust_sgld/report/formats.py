@@ -114,10 +114,10 @@ def as_markdown(table: Table) -> str:
 
 
 def as_latex(table: Table) -> str:
-    """For booktabs and graphicx: many columns are scaled to the line, prose gets columns that wrap."""
+    """For amssymb, booktabs and graphicx: many columns are scaled to the line, prose gets columns that wrap."""
     wide = len(table.columns) > WIDE
     lines = [
-        "% needs \\usepackage{booktabs,graphicx}",
+        "% needs \\usepackage{amssymb,booktabs,graphicx}",
         "\\begin{table}",
         "\\centering\\small",
         f"\\caption{{{latex(table.title)}}}",
@@ -162,7 +162,13 @@ _LATEX = {
     "“": "``",
     "”": "''",
     **{sub: f"$_{n}$" for n, sub in enumerate("₀₁₂₃₄")},
+    "²": "$^2$",
     "⁴": "$^4$",
+    "√m": "$\\sqrt{m}$",
+    "√": "$\\surd$",
+    "α": "$\\alpha$",
+    "ι": "$\\iota$",
+    "𝔞": "$\\mathfrak{a}$",
     "η₁": "$\\eta_1$",
     "η₂": "$\\eta_2$",
     "η": "$\\eta$",

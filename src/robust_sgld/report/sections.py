@@ -40,7 +40,15 @@ FIGURES = (
     *REAL_DATA,
 )
 TABLES = (
-    *("table2", "spread", "excess_risk", "worst_case", "baselines", "conventions", "figure1_levels", "trials"),
+    "table2",
+    "spread",
+    "excess_risk",
+    "quadrature",
+    "worst_case",
+    "baselines",
+    "conventions",
+    "figure1_levels",
+    "trials",
     *REAL_DATA,
 )
 """every name that a report may use for a file"""
@@ -188,6 +196,8 @@ def _beyond(main: Sequence[ReportTrial], shown: Sequence[ReportTrial]) -> Part:
 
 def _theory(theories: Sequence[theory_page.TrialTheory], data: Dataset) -> Part:
     tables, drawings = [theory_page.excess_table(theories)], []
+    if any(one.values_by_mesh for one in theories):
+        tables.append(theory_page.quadrature_table(theories))
     if pictures := theory_page.pictures(theories):
         tables.append(theory_page.worst_case_table(theories))
         drawings.append(

@@ -59,6 +59,15 @@ class TrialTheory:
         return float(self.trial.metrics.get(key, math.nan))
 
     @property
+    def values_by_mesh(self) -> dict[int, float]:
+        """u^{ℓ,j} at the mean of the last θ, by j, as recorded by `theory.quadrature_numbers`; ascending."""
+        name = "robust_value_at_j"
+        found = {
+            int(key.removeprefix(name)): value for key, value in self.trial.metrics.items() if key.startswith(name)
+        }
+        return dict(sorted(found.items()))
+
+    @property
     def known(self) -> bool:
         """Whether there is anything to show."""
         return self.bound is not None or not math.isnan(self.metric("excess_risk"))
@@ -76,7 +85,7 @@ def theory_of(trial: ReportTrial, data: Dataset) -> TrialTheory:
         bound = excess_risk_bound(
             constants, m=problem.dim, ell=dro.ell, j=dro.j, step_size=step, n_iter=trial.result.n_iter  # type: ignore[arg-type]
         )  # fmt: skip
-        run = typical_run(trial)
+        run = typical_run(trial.result)
         grid = dro.grid(data.dim)
         if run is not None and grid.size * len(grid.measure(data.train)[0]) <= MOST_VISITS:
             state = trial.result.states[run, -1]
@@ -99,7 +108,7 @@ def trial_worst_case(result: TrialResult, sampler: LangevinSampler, data: Datase
     """
     if not isinstance(sampler, RobustSGLD):
         raise InvalidInput(f"a worst case exists for robust_sgld, not for {sampler.name}, which has no adversary.")
-    run = typical_run(ReportTrial(result, {}, "", "", "", data.digest))
+    run = typical_run(result)
     if run is None:
         raise InvalidInput("a worst case is at the last state of a run, and every run of this trial diverged.")
     case, picture = _worst_case_at(sampler.problem, sampler.dro, result.states[run, -1], data)
@@ -161,7 +170,7 @@ def excess_table(found: Sequence[TrialTheory]) -> Table:
         "rest on constants that the paper does not print; they are reconstructed to their order of magnitude.",
     ]
     largest = {one.bound.dominating_printed for one in found if one.bound is not None}
-    formulas = sorted({(term.name, term.formula.replace("√m", "sqrt(m)")) for term in largest})
+    formulas = sorted({(term.name, term.formula) for term in largest})
     if formulas:
         named = ", ".join(f"“{name}” is {formula}" for name, formula in formulas)
         notes.append(f"Largest of the terms whose constants the paper prints: {named}.")
@@ -186,6 +195,36 @@ def _excess_record(one: TrialTheory) -> Record:
         "largest_printed": printed.name,
         "log10_largest_printed": float(printed.value.log10),
     }
+
+
+def quadrature_table(found: Sequence[TrialTheory]) -> Table:
+    """The robust value on finer and finer meshes, and the error of the trial's own mesh against its bound."""
+    shown = [one for one in found if one.values_by_mesh]
+    meshes = sorted({j for one in shown for j in one.values_by_mesh})
+    value, error = "robust value of the mean last θ", "error of the trial's mesh"
+    columns = [
+        Column("η₂", lambda r: f"{r['eta2']:g}", lambda r: r["eta2"]),
+        Column("trial's j", lambda r: f"{r['j']:g}", lambda r: r["j"]),
+        *(_plain(f"robust_value_at_j{j}", f"j = {j}", value) for j in meshes),
+        _plain("quadrature_error", "measured", error),
+        Column(
+            "bound", lambda r: _scientific(r["quadrature_bound"]), lambda r: sort_last(r["quadrature_bound"]), error
+        ),
+    ]
+    keys = [*(f"robust_value_at_j{j}" for j in meshes), "quadrature_error", "quadrature_bound"]
+    records: list[Record] = [
+        {"eta2": one.trial.eta2, "j": float(dro_of(one.trial).j)} | {key: one.metric(key) for key in keys}
+        for one in shown
+    ]
+    notes = [
+        "The robust value u is computed exactly on the trial's grid, with mesh 2^-j, and on coarser and finer ones; "
+        "rows are floored to each. Measured error: the difference to the finest mesh of the row, which stands in for "
+        "the limit. Bound: what the theory allows that difference to be, the bounds of both meshes together "
+        "(eqn:primal_diff_fixed_theta)."
+    ]
+    if any(math.isnan(record["quadrature_error"]) for record in records):
+        notes.append(f"{NOTHING}: that mesh was not computed, or no finer one than the trial's was affordable.")
+    return Table("quadrature", "The error of the grid", columns, records, notes)
 
 
 def worst_case_table(found: Sequence[TrialTheory]) -> Table:
@@ -248,6 +287,10 @@ def _interval(key: str, label: str, group: str) -> Column:
 
 def _number(value: float, digits: int) -> str:
     return NOTHING if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _scientific(value: float) -> str:
+    return NOTHING if math.isnan(value) else f"{value:.2g}" if value < 1e3 else f"{value:.1e}"
 
 
 def _power(log10: float) -> str:

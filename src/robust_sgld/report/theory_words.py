@@ -24,8 +24,9 @@ FAR_ABOVE = 1_000
 
 
 def sentences(found: Sequence[TrialTheory], data: Dataset) -> list[str]:
-    """A paragraph each: the guarantee and the bound, the excess risk, the smoothing error, the adversary."""
-    paragraphs = [guarantee(found) + bound(found), excess(found, data), smoothing(found), adversary(found)]
+    """A paragraph each: the guarantee and the bound, the excess risk, smoothing, the grid, the adversary."""
+    errors = [smoothing(found), quadrature(found)]
+    paragraphs = [guarantee(found) + bound(found), excess(found, data), *errors, adversary(found)]
     return [" ".join(paragraph) for paragraph in paragraphs if paragraph]
 
 
@@ -155,6 +156,44 @@ def smoothing(found: Sequence[TrialTheory]) -> list[str]:
     return [text]
 
 
+def quadrature(found: Sequence[TrialTheory]) -> list[str]:
+    """The error of the grid, measured by refining it, against its bound."""
+    measured = [one for one in found if not math.isnan(one.metric("quadrature_error"))]
+    if not measured:
+        return []
+    errors = [one.metric("quadrature_error") for one in measured]
+    finest = [max(one.values_by_mesh) for one in measured]
+    own = [dro_of(one.trial).j for one in measured]
+    parts = [100 * error / one.values_by_mesh[j] for error, one, j in zip(errors, measured, own, strict=True)]
+    text = (
+        f"Refining the grid from j = {_range(own, 'd')} to j = {_range(finest, 'd')} changes the robust value of the "
+        f"mean last θ by {_range(errors, '.3f')}, {_range(parts, '.0f')} % of it"
+    )
+    bounds = [one.metric("quadrature_bound") for one in measured]
+    if not math.isnan(sum(bounds)):
+        orders = min(math.log10(limit / max(error, 1e-300)) for limit, error in zip(bounds, errors, strict=True))
+        within = all(error <= limit for error, limit in zip(errors, bounds, strict=True))
+        text += f"; the bound allows {_range(bounds, '.1e')}"
+        text += f", at least {math.floor(orders)} orders of magnitude more" if within and orders >= 1 else ""
+    text += "." + _falling(measured, own)
+    recorded = [one.metric("excess_risk") for one in measured]
+    if all(error > excess_risk for error, excess_risk in zip(errors, recorded, strict=True)):
+        text += " In every trial that is more than the excess risk: the grid is the larger error."
+    return [text]
+
+
+def _falling(measured: Sequence[TrialTheory], own: Sequence[int]) -> str:
+    """By which factor the error falls from the next coarser mesh; nothing where that was not computed."""
+    factors = []
+    for one, j in zip(measured, own, strict=True):
+        values = one.values_by_mesh
+        if j - 1 in values and (error := one.metric("quadrature_error")) > 0:
+            factors.append(abs(values[j - 1] - values[max(values)]) / error)
+    if len(factors) < len(measured):
+        return ""
+    return f" On the next coarser mesh it is {_range(factors, '.1f')} times as large."
+
+
 def adversary(found: Sequence[TrialTheory]) -> list[str]:
     """What the worst case does to the data and to the loss."""
     known = [(one.trial.eta2, one.case) for one in found if one.case is not None]
@@ -176,6 +215,6 @@ def adversary(found: Sequence[TrialTheory]) -> list[str]:
     return [text]
 
 
-def _range(values: Sequence[float], form: str) -> str:
+def _range(values: Sequence[float] | Sequence[int], form: str) -> str:
     """ "0.1 to 0.3", or one number where both ends read the same."""
     return " to ".join(dict.fromkeys(format(end, form) for end in (min(values), max(values))))

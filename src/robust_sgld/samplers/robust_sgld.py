@@ -6,7 +6,7 @@ import numpy as np
 
 from robust_sgld.dro import DRO, split
 from robust_sgld.dual import DualObjective
-from robust_sgld.engines import TOLERANCE
+from robust_sgld.engines import Accuracy
 from robust_sgld.problems import Problem
 from robust_sgld.samplers.base import LangevinSampler
 
@@ -28,12 +28,16 @@ class RobustSGLD(LangevinSampler):
         step_size: float = 0.01,
         beta: float = 1e9,
         engine: str = "auto",
-        tolerance: float = TOLERANCE,
+        tolerance: float = 1e-8,
+        samples: int = 1000,
+        engine_seed: int = 0,
     ):
-        """`tolerance` is the error that the engine `chain` may make in the log of a sum; the others are exact."""
+        """`tolerance` is the error that engine `chain` may make in the log of a sum; `samples` and `engine_seed` belong
+        to engine `monte_carlo`; the other engines are exact to rounding.
+        """
         super().__init__(problem, step_size, beta)
         self.dro = dro
-        self.dual = DualObjective(problem, dro, engine, tolerance)
+        self.dual = DualObjective(problem, dro, engine, Accuracy(tolerance, samples, engine_seed))
 
     @property
     def state_dim(self) -> int:

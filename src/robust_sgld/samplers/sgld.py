@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from robust_sgld.kernels import index_loss, sigmoid_grid
-from robust_sgld.problems import LinearIndexProblem, Problem, SigmoidRegression
+from robust_sgld.kernels import index_loss
+from robust_sgld.problems import LinearIndexProblem, Problem
 from robust_sgld.samplers.base import LangevinSampler
 
 
@@ -45,9 +45,7 @@ class SGLD(LangevinSampler):
             return None
         states = np.empty(noise.shape)
         for r in range(len(states)):
-            args = train, theta0, indices[r], noise[r], self.step_size, self.noise_scale, states[r]
-            if type(self.problem) is SigmoidRegression:
-                sigmoid_grid.plain_chain(*args)
-            else:
-                index_loss.plain_chain(*self._code, *args)
+            index_loss.plain_chain(
+                *self._code, train, theta0, indices[r], noise[r], self.step_size, self.noise_scale, states[r]
+            )
         return states

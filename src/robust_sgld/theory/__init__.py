@@ -10,7 +10,8 @@ from robust_sgld.theory.lognumber import LogNumber
 from robust_sgld.theory.minimum import DualMinimum, PrimalMinimum, dual_minimum, primal_minimum
 from robust_sgld.theory.plan import PlanReport, plan_report
 from robust_sgld.theory.primal import primal_value
-from robust_sgld.theory.values import RobustValue, Values, inverse_iota, quadrature_errors, robust_value, values_at
+from robust_sgld.theory.quadrature import Level, quadrature_errors, quadrature_numbers, trial_quadrature
+from robust_sgld.theory.values import RobustValue, Values, inverse_iota, robust_value, values_at
 from robust_sgld.theory.worst_case import BeforeAndAfter, WorstCase, before_and_after, worst_case
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "DualMinimum",
     "ExcessRisk",
     "Frontier",
+    "Level",
     "LogNumber",
     "PlanReport",
     "PrimalMinimum",
@@ -40,7 +42,9 @@ __all__ = [
     "primal_minimum",
     "primal_value",
     "quadrature_errors",
+    "quadrature_numbers",
     "robust_value",
+    "trial_quadrature",
     "values_at",
     "worst_case",
 ]

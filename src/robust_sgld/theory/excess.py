@@ -32,7 +32,7 @@ class Mean:
     @classmethod
     def of(cls, values: np.ndarray) -> Mean:
         """Of the finite values; a run that diverged has none."""
-        from scipy.stats import t
+        from scipy.special import stdtrit  # scipy.stats takes a second to import
 
         values = values[np.isfinite(values)]
         if values.size == 0:
@@ -40,7 +40,7 @@ class Mean:
         mean = float(values.mean())
         if values.size == 1:
             return cls(mean, math.nan, math.nan, 1)
-        half = float(t.ppf(0.975, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size))
+        half = float(stdtrit(values.size - 1, 0.975) * values.std(ddof=1) / math.sqrt(values.size))
         return cls(mean, mean - half, mean + half, values.size)
 
 

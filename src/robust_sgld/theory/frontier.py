@@ -22,8 +22,10 @@ MAX_POINTS = 20_000_000
 """The most grid points at which U is tabulated."""
 MAX_TABLE = 50_000_000
 """The most numbers (atoms times distances) of a table."""
-MAX_VISITS = 4_000_000_000
-"""The most visits (atoms times grid points) that filling a table may take, about ten seconds."""
+MAX_VISITS = 10_000_000_000
+"""The most visits of a grid point that filling a table may take, about ten seconds."""
+BLOCK = 8192
+"""The grid points whose U is computed at once."""
 
 
 class Frontier:
@@ -32,13 +34,8 @@ class Frontier:
     def __init__(self, problem: Problem, dro: DRO, atoms: np.ndarray, weights: np.ndarray):
         self.problem, self.dro, self.atoms, self.weights = problem, dro, atoms, weights
         self.grid = grid = dro.grid(problem.dim)
+        self.check(grid, atoms)
         n = grid.points_per_axis
-        table, visits = len(atoms) * grid.dim * (n - 1) ** 2, len(atoms) * grid.size
-        if grid.size > MAX_POINTS or table > MAX_TABLE or visits > MAX_VISITS:
-            raise InvalidInput(
-                f"robust values are exact by tabulating U, and a grid of {n}^{grid.dim} points with {len(atoms)} atoms "
-                f"is too large for that; a smaller dro.j or fewer columns would fit."
-            )
         self._points = grid.points()
         self._indices = np.rint((atoms - grid.axis[0]) / grid.step).astype(np.int64)
         self.squared = np.arange(grid.dim * (n - 1) ** 2 + 1)
@@ -49,13 +46,28 @@ class Frontier:
         if not (np.isfinite(self.cost).all() and (self.cost[1:] > 0).all()):
             raise InvalidInput(f"p={dro.p:g} is too large: |x-x'|^p leaves the floating-point numbers on this grid.")
 
+    @staticmethod
+    def check(grid: Grid, atoms: np.ndarray, most_visits: int = MAX_VISITS) -> None:
+        """Refuses what is too large to be tabulated."""
+        n = grid.points_per_axis
+        table = len(atoms) * grid.dim * (n - 1) ** 2
+        # one pass over the grid for all atoms that differ in the last coordinate alone; they follow each other
+        passes = 1 + int(np.any(np.diff(atoms[:, :-1], axis=0) != 0, axis=1).sum())
+        if grid.size > MAX_POINTS or table > MAX_TABLE or passes * grid.size > most_visits:
+            raise InvalidInput(
+                f"robust values are exact by tabulating U, and a grid of {n}^{grid.dim} points with {len(atoms)} atoms "
+                f"is too large for that; a smaller dro.j or fewer columns would fit."
+            )
+
     def losses(self, theta: np.ndarray) -> np.ndarray:
         """(N,) U(θ, ·) at every grid point."""
         import torch
 
+        state = torch.tensor(np.asarray(theta, dtype=np.float64))
         with torch.no_grad():
-            u = self.problem.U(torch.tensor(np.asarray(theta, dtype=np.float64)), torch.from_numpy(self._points))
-        return array("U on the grid", u.numpy(), shape=(len(self._points),))
+            # blocks that stay in the cache and on one thread: torch's threads cost more than they save here
+            parts = [self.problem.U(state, points) for points in torch.from_numpy(self._points).split(BLOCK)]
+        return array("U on the grid", torch.cat(parts).numpy(), shape=(len(self._points),))
 
     def gains(self, theta: np.ndarray) -> np.ndarray:
         """(A, S) gain_k(s); -inf where no grid point lies at that distance."""
@@ -78,22 +90,36 @@ def frontier_of(problem: Problem, dro: DRO, data: np.ndarray) -> Frontier:
 
 @njit(cache=True, nogil=True)
 def _fill(losses, n, indices, table):  # type: ignore[no-untyped-def]
-    """table[k, s] = the largest loss at squared distance s from atom k; the grid's last coordinate runs fastest."""
+    """table[k, s] = the largest loss at squared distance s from atom k; the grid's last coordinate runs fastest.
+
+    First the largest loss for each distance in all coordinates but the last, best[s, c] with c the last one: a line of
+    the grid at a time, and once for all atoms that differ in the last coordinate alone, which follow each other.
+    """
     dim = indices.shape[1]
     lines = losses.size // n
     square = np.empty((dim, n), dtype=np.int64)
+    best = np.empty(((dim - 1) * (n - 1) ** 2 + 1, n))
     for k in range(indices.shape[0]):
-        for i in range(dim):
-            for c in range(n):
-                square[i, c] = (c - indices[k, i]) ** 2
+        if k == 0 or np.any(indices[k, : dim - 1] != indices[k - 1, : dim - 1]):
+            best[:] = -np.inf
+            for i in range(dim - 1):
+                for c in range(n):
+                    square[i, c] = (c - indices[k, i]) ** 2
+            for line in range(lines):
+                rest, s = line, 0
+                for i in range(dim - 2, -1, -1):
+                    s += square[i, rest % n]
+                    rest //= n
+                at = line * n
+                for c in range(n):
+                    value, known = losses[at + c], best[s, c]
+                    best[s, c] = value if value > known else known
         row, inner = table[k], square[dim - 1]
-        for line in range(lines):
-            rest, s = line, 0
-            for i in range(dim - 2, -1, -1):
-                s += square[i, rest % n]
-                rest //= n
-            at = line * n
+        for c in range(n):
+            inner[c] = (c - indices[k, dim - 1]) ** 2
+        for s in range(best.shape[0]):
+            if best[s, 0] == -np.inf:  # no line at that distance
+                continue
             for c in range(n):
-                value = losses[at + c]
-                if value > row[s + inner[c]]:
-                    row[s + inner[c]] = value
+                if best[s, c] > row[s + inner[c]]:
+                    row[s + inner[c]] = best[s, c]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 
+from robust_sgld.blas import one_blas_thread
 from robust_sgld.checks import array, integer
 from robust_sgld.dro import iota, split
 from robust_sgld.dual import DualObjective
@@ -69,7 +70,8 @@ def dual_minimum(
 
     bounds = [(None, None)] * d + [(0.0, None)]
     options = {"ftol": 1e-13, "gtol": 1e-9, "maxiter": 500}
-    ends = [minimize(objective, p, jac=True, method="L-BFGS-B", bounds=bounds, options=options) for p in points]
+    with one_blas_thread():
+        ends = [minimize(objective, p, jac=True, method="L-BFGS-B", bounds=bounds, options=options) for p in points]
     best = min(ends, key=lambda end: end.fun)
     theta, a = split(best.x)
     return DualMinimum(

@@ -1,18 +1,16 @@
-"""Values, not only bounds: u^{ℓ,j}(θ) exactly, and the errors of smoothing and of the grid, measured."""
+"""Values, not only bounds: u^{ℓ,j}(θ) exactly, and the error of smoothing, measured."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from robust_sgld.checks import array
-from robust_sgld.dro import DRO, split
+from robust_sgld.dro import split
 from robust_sgld.dual import DualObjective
-from robust_sgld.problems import Problem
-from robust_sgld.theory.constants import TheoryConstants, mesh_factor
-from robust_sgld.theory.frontier import Frontier, frontier_of
+from robust_sgld.theory.frontier import Frontier
 
 ROUNDING = 1e-13
 """A cut that lies this much above the function, as a share of max(|A|, 1), touches it."""
@@ -125,41 +123,3 @@ def values_at(dual: DualObjective, theta_bar: np.ndarray, data: np.ndarray) -> V
         v=float(dual.integral(theta_bar, atoms, weights)),
         smoothing_bound=dual.dro.delta * dual.grid.log_size,
     )
-
-
-@dataclass(frozen=True)
-class Level:
-    """One mesh of `quadrature_errors`."""
-
-    j: int
-    atoms: int
-    value: float
-    """u^{ℓ,j}(θ)"""
-    error: float
-    """|u^{ℓ,j}(θ) - u^{ℓ,j'}(θ)| with j' the finest mesh of the list"""
-    bound: float
-    """what the theory allows that difference to be: the bounds on |u - u^{ℓ,j}| and |u - u^{ℓ,j'}| together"""
-
-
-def quadrature_errors(
-    problem: Problem, dro: DRO, theta: np.ndarray, data: np.ndarray, levels: tuple[int, ...]
-) -> list[Level]:
-    """u^{ℓ,j}(θ) on ever finer grids j in `levels`, against the bound.
-
-    |u(θ) - u^{ℓ,j}(θ)| ≤ √m/2^j (C̃4 + ℭ4|θ|) (eqn:primal_diff_fixed_theta). u itself is not known, so the finest grid
-    stands in for it and its own bound is added.
-    """
-    meshes = [replace(dro, j=j) for j in sorted(levels)]
-    frontiers = [frontier_of(problem, mesh, data) for mesh in meshes]
-    found = [robust_value(frontier, theta).value for frontier in frontiers]
-    bounds = [quadrature_bound(problem, mesh, theta) for mesh in meshes]
-    return [
-        Level(mesh.j, len(frontier.atoms), value, abs(value - found[-1]), bound + bounds[-1])
-        for mesh, frontier, value, bound in zip(meshes, frontiers, found, bounds, strict=True)
-    ]
-
-
-def quadrature_bound(problem: Problem, dro: DRO, theta: np.ndarray) -> float:
-    """√m/2^j (C̃4 + ℭ4|θ|), which |u(θ) - u^{ℓ,j}(θ)| does not exceed (eqn:primal_diff_fixed_theta)."""
-    c = TheoryConstants.of(problem, dro, beta=1.0, theta0=0.0)  # neither β nor the start enters C̃4 and ℭ4
-    return float(mesh_factor(problem.dim, dro.j) * (c.C4_tilde + c.C4_fraktur * float(np.linalg.norm(theta))))

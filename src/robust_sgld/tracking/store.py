@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
 from robust_sgld.checks import InvalidInput
+from robust_sgld.files import TEMPORARY
 from robust_sgld.trial import TrialResult
 
 if TYPE_CHECKING:
@@ -21,6 +24,10 @@ if TYPE_CHECKING:
 
 TRIAL_FILE = "trial.npz"
 CONFIG_FILE = "config.yaml"
+
+
+class TrackingLost(Exception):
+    """The store that a trial is recorded in does not take what it is given: a server gone, a disk full."""
 
 
 def without_password(uri: str) -> str:
@@ -91,10 +98,15 @@ class Store:
             if database.is_dir():
                 raise InvalidInput(f"tracking.uri {self.uri} is a folder, not a database.")
             database.parent.mkdir(parents=True, exist_ok=True)
+            _commit_without_waiting()
             # two processes that create the same database at once break it for good
             with FileLock(f"{database}.lock"):
+                if not database.exists():
+                    _make_database(database)
                 client = MlflowClient(self.uri)
-                return client, self._find_experiment(client)
+                experiment_id = self._find_experiment(client)
+                _write_ahead(database)
+                return client, experiment_id
         except InvalidInput:
             raise
         except (MlflowException, SQLAlchemyError, OSError, ImportError) as error:
@@ -102,8 +114,18 @@ class Store:
 
     def unusable(self, error: Exception) -> InvalidInput:
         """What to say when the store does not take what it should."""
-        reason = without_password(str(error).splitlines()[0])
-        return InvalidInput(f"tracking.uri {without_password(self.uri)} cannot be used: {reason}")
+        return InvalidInput(f"tracking.uri {without_password(self.uri)} cannot be used: {_reason(error)}")
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Turns the many ways in which a store can fail into `TrackingLost`."""
+        from mlflow.exceptions import MlflowException
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            yield
+        except (MlflowException, SQLAlchemyError, OSError) as error:
+            raise TrackingLost(str(self.unusable(error))) from None
 
     def _find_experiment(self, client: MlflowClient) -> str:
         found = client.get_experiment_by_name(self.experiment)
@@ -120,13 +142,16 @@ class Store:
         """Trials (not their runs, not reports), newest first."""
         wanted = ["tags.kind = 'trial'", *(["attributes.status = 'FINISHED'"] if finished else [])]
         wanted += [filter_string] if filter_string else []
-        found: list[RecordedTrial] = []
+        return [self._recorded(run) for run in self.runs(" and ".join(wanted), newest_first=True)]
+
+    def runs(self, filter_string: str, *, newest_first: bool = False) -> list[Run]:
+        """All runs of the experiment that a filter of MLflow's finds."""
+        found: list[Run] = []
         token: str | None = None
+        order = f"attributes.start_time {'DESC' if newest_first else 'ASC'}"
         while True:
-            page = self.client.search_runs(
-                [self.experiment_id], " and ".join(wanted), order_by=["attributes.start_time DESC"], page_token=token
-            )
-            found += [self._recorded(run) for run in page]
+            page = self.client.search_runs([self.experiment_id], filter_string, order_by=[order], page_token=token)
+            found += page
             token = page.token
             if not token:
                 return found
@@ -171,3 +196,43 @@ class Store:
             start_time=info.start_time,
             store=self,
         )
+
+
+def _write_ahead(database: Path) -> None:
+    """Gives the database a write-ahead log, for good; a database that others are using keeps what it has.
+
+    Without one every commit, and a trial has some 300, waits for the disk several times, and a reader such as the UI
+    holds up a sweep. A crash or a power cut leaves a whole database either way.
+    """
+    with closing(sqlite3.connect(database)) as connection, suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+@cache
+def _commit_without_waiting() -> None:
+    """From now on a commit to a write-ahead log does not wait for the disk: only moving the log into the database does.
+
+    SQLite keeps this for each connection, and MLflow makes the connections.
+    """
+    from sqlalchemy import Engine, event
+
+    @event.listens_for(Engine, "connect")
+    def connected(connection: Any, _: Any) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _make_database(database: Path) -> None:
+    """An empty store. Made under another name: a half-made one, of a killed process, is of no use to anyone."""
+    from mlflow import MlflowClient
+
+    unfinished = database.with_name(f"{TEMPORARY}{database.name}")
+    for left in database.parent.glob(f"{unfinished.name}*"):
+        left.unlink()
+    MlflowClient(f"sqlite:///{unfinished}").search_experiments()
+    unfinished.replace(database)
+
+
+def _reason(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return without_password(lines[0]) if lines else type(error).__name__
