@@ -28,8 +28,8 @@ from robust_sgld.shards import Block, ShardStore
 Progress = Callable[[int, int], None]
 """Called as progress(finished runs, all runs), in the calling thread."""
 
-OBJECTIVE_POINTS = 100
-"""About how many updates of a run the dual objective is evaluated at."""
+OBJECTIVE_POINTS = 20, 100
+"""About how many updates of a run the dual objective is evaluated at: few where its sums would outnumber a run's."""
 LARGEST_BLOCK = 10
 """Runs that are advanced together, where that is of use, when finished runs are to be kept as they come."""
 
@@ -212,13 +212,13 @@ def plan_trial(
         at = data.theta_star if data.theta_star is not None else minimiser
         reference = float(evaluator.losses(at[None])[0])
     axis = thinned_axis(n_iter, thin)
+    measure = sampler.dual.grid.measure(data.train) if isinstance(sampler, RobustSGLD) else None
+    few, many = OBJECTIVE_POINTS
+    points = many if measure is None else min(many, max(few, 2 * n_iter // len(measure[1])))
     # densest where the objective falls, which is in the first few hundred updates
-    wanted = np.concatenate(
-        [np.geomspace(1, n_iter, OBJECTIVE_POINTS // 2), np.linspace(1, n_iter, OBJECTIVE_POINTS // 2)]
-    )
+    wanted = np.concatenate([np.geomspace(1, n_iter, points // 2), np.linspace(1, n_iter, points // 2)])
     objective_axis = np.unique(axis[np.searchsorted(axis, wanted)])
     reference, tolerance = positive("reference", reference), positive("tolerance", tolerance)
-    measure = sampler.dual.grid.measure(data.train) if isinstance(sampler, RobustSGLD) else None
     return Plan(start, n_iter, seed, axis, objective_axis, reference, tolerance, measure), minimiser
 
 
