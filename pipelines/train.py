@@ -141,7 +141,7 @@ def _run(
             raise TrackingLost(str(lost))
         if recorder is not None:
             if not folder.journal.get("delivery"):
-                folder.delivery({**result.headline(), **theory_numbers(result, sampler, data)})
+                folder.delivery({**result.headline(), **theory_numbers(result, sampler, data), **sampler.numbers()})
             numbers, at = folder.delivery({})
             figures = trial_figures(settings, result, sampler, data, recorder.record.name)
             recorder.log(result, sampler, numbers, figures, at)

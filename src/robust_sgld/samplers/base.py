@@ -106,6 +106,10 @@ class LangevinSampler(ABC):
         states = self._chain(train, theta0, indices, noise)
         return self._loop(train, theta0, indices, noise) if states is None else states
 
+    def numbers(self) -> dict[str, float]:
+        """What a user should know of the work so far beside the states, by name."""
+        return {}
+
     def initial_state(self, theta0: float | np.ndarray | Sequence[float]) -> np.ndarray:
         """A start for this sampler: one number for every θ_i, or d numbers (α_0 = 0), or d+1 numbers (θ_0, α_0).
 
