@@ -122,8 +122,8 @@ def measured_excess_risk(result: TrialResult, sampler: LangevinSampler, data: Da
     seconds = 1e-6 * dual.engine.microseconds(dual.problem, dual.dro) * len(frontier.weights) * INTEGRALS
     if seconds > MOST_SECONDS:
         raise InvalidInput(
-            f"finding the smallest objective with engine={dual.engine.name} would take about {seconds:.0f} s, more than "
-            f"the {MOST_SECONDS:g} that a trial spends on it."
+            f"finding the smallest objective with engine={dual.engine.name} would take about {seconds:.0f} s, more "
+            f"than the {MOST_SECONDS:g} that a trial spends on it."
         )
     states = result.states[:, -1]
     finite = np.isfinite(states).all(axis=1)
