@@ -143,7 +143,7 @@ def _run(
         if recorder is not None:
             if not folder.journal.get("delivery"):
                 numbers = prediction_numbers(result, sampler, data) | theory_numbers(result, sampler, data)
-                folder.delivery({**result.headline(), **numbers})
+                folder.delivery({**result.headline(), **numbers, **sampler.numbers()})
             numbers, at = folder.delivery({})
             figures = trial_figures(settings, result, sampler, data, recorder.record.name)
             recorder.log(result, sampler, numbers, figures, at)

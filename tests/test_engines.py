@@ -256,7 +256,7 @@ class AnotherU(rs.SigmoidRegression):
         ("pruned", rs.SigmoidRegression(4), {"p": 1}, ["p=2", "engine=dense can do it"]),
         ("pruned", Curve(), {}, ["SigmoidRegression", "Curve", "engine=dense can do it"]),
         ("pruned", TorchSigmoid(4), {}, ["TorchSigmoid", "engine=chain can do it"]),
-        ("pruned", rs.SigmoidRegression(4), {"j": 0, "support": (0.0, 0.5)}, ["two grid points", "engine=chain can do it"]),
+        ("pruned", rs.SigmoidRegression(4), {"j": 0, "support": (0.0, 0.5)}, ["two grid points", "engine=chain"]),
         ("dense", rs.SigmoidRegression(4), {"j": 4}, ["97^4 points", "GiB", "engine=pruned can do it"]),
         ("dense", rs.SigmoidRegression(400), {}, ["13^400 points", "GiB"]),
         ("chain", AnotherU(4), {}, ["U of its own", "engine=dense can do it"]),

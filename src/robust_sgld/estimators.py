@@ -48,7 +48,7 @@ class _RobustSGLDEstimator(BaseEstimator):
         n_chains = integer("n_chains", self.n_chains, least=2)
         thin = integer("thin", self.thin, least=1)
         dro = DRO(self.eta1, self.eta2, self.delta, self.p, self.ell, self.j, tuple(self.support))
-        sampler = RobustSGLD(problem, dro, self._step_size(rows), self.beta, self.engine)
+        sampler = RobustSGLD(problem, dro, self._step_size(rows, problem), self.beta, self.engine)
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31 - 1))
         # dispersed starts, so that chains which agree in the end have forgotten where they began
@@ -76,10 +76,20 @@ class _RobustSGLDEstimator(BaseEstimator):
         self._compare(theta)
         return split(tail_mean(paths))[0]
 
-    def _step_size(self, rows: np.ndarray) -> float:
+    def _step_size(self, rows: np.ndarray, problem: LinearIndexProblem) -> float:
+        """λ, or for "auto" 0.1 / (c (1 + mean |z|²)) with c = max_i |∂²u/∂t²(0, y_i)|.
+
+        A step along a row is stable below 2/(c |(z, 1)|²). In standardised units the corners of the support, where the
+        adversary may go, have about 16 times the mean |z|², so a tenth of 1/(c (1 + mean |z|²)) is below that too.
+        """
         if self.step_size != "auto":
             return positive("step_size", self.step_size)
-        return min(0.01, 0.1 / (1 + float((rows[:, :-1] ** 2).sum(axis=1).mean())))
+        import torch
+
+        y = torch.from_numpy(rows[:, -1].copy())
+        above, below = (problem.u_and_slope(torch.full_like(y, t), y)[1] for t in (1e-4, -1e-4))
+        curvature = max(float((above - below).abs().max()) / 2e-4, 1e-3)
+        return 0.1 / (curvature * (1 + float((rows[:, :-1] ** 2).sum(axis=1).mean())))
 
     def _compare(self, theta: np.ndarray) -> None:
         """R-hat of every parameter over the second half of the chains (n_chains, n, d), and a warning above the limit.
@@ -98,7 +108,7 @@ class _RobustSGLDEstimator(BaseEstimator):
                 f"{self.r_hat_limit:g}); raise n_iter, or step_size (now {self.step_size_:.2g}) where paths_ still "
                 "drift.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _index(self, X: Any) -> np.ndarray:
@@ -127,7 +137,7 @@ class RobustSGLDRegressor(RegressorMixin, _RobustSGLDEstimator):
     ell, j, support : the grid of the adversary: [support]^m with mesh 2^-j inside [-2^(ell-1), 2^(ell-1))
     reach : median ± reach robust standard deviations of a column go to the ends of the support; training values beyond
         are moved to its edge. None: all fit
-    step_size : λ, or "auto": 0.1 / (1 + mean |z|²) in standardised units, at most 0.01
+    step_size : λ, or "auto": a tenth of what the curvature of the loss and the mean |z|² allow
     beta : inverse temperature
     n_iter, n_chains : updates a chain, and chains; the estimate is the mean of all chains' second halves
     thin : every thin-th state is kept in `paths_`
@@ -168,7 +178,7 @@ class RobustSGLDRegressor(RegressorMixin, _RobustSGLDEstimator):
         n_chains: int = 4,
         thin: int = 20,
         engine: str = "auto",
-        r_hat_limit: float = 1.1,
+        r_hat_limit: float = 1.2,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -262,7 +272,7 @@ class RobustSGLDClassifier(ClassifierMixin, _RobustSGLDEstimator):
         n_chains: int = 4,
         thin: int = 20,
         engine: str = "auto",
-        r_hat_limit: float = 1.1,
+        r_hat_limit: float = 1.2,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,

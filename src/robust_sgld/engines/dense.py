@@ -64,7 +64,7 @@ class DenseEngine(Engine):
         if self.dro.p != 2:
             cost = cost ** (self.dro.p / 2)
         with torch.no_grad():
-            u = self.problem.U(torch.from_numpy(np.ascontiguousarray(theta))[:, None, :], self._xi)
+            u = self.problem.U(_distinct(theta)[:, None, :], self._xi)
         return u - torch.from_numpy(iota(alpha))[:, None] * cost, cost
 
     def log_sum(self, theta_bar: np.ndarray, x: np.ndarray) -> LogSum:
@@ -82,8 +82,7 @@ class DenseEngine(Engine):
         # torch's is off by 1e-11 now and then where several threads are the first in a process to call it.
         weight = np.exp(exponent - top[:, None])
         total = weight.sum(axis=1)
-        theta = torch.from_numpy(np.ascontiguousarray(split(theta_bar)[0]))
-        grad = self.problem.grad(theta[:, None, :], self._xi).detach().numpy()
+        grad = self.problem.grad(_distinct(split(theta_bar)[0])[:, None, :], self._xi).detach().numpy()
         grad_u = np.stack([(weight * grad[..., i]).sum(axis=1) for i in range(self.problem.n_params)], axis=1)
         return LogSum(top + np.log(total), grad_u / total[:, None], (weight * cost.numpy()).sum(axis=1) / total)
 
@@ -93,3 +92,8 @@ class DenseEngine(Engine):
             for i in range(0, len(x), self._block)
         ]
         return np.concatenate(parts)
+
+
+def _distinct(theta: np.ndarray) -> torch.Tensor:
+    """θ (B, d), or (1, d) where all are the same, as in an integral over the data: it then broadcasts."""
+    return torch.from_numpy(np.ascontiguousarray(theta[:1] if (theta == theta[:1]).all() else theta))

@@ -163,9 +163,9 @@ def table(experiment: str, rows: Sequence[Record], trials: Sequence[ReportTrial]
     name, trial = experiment.replace("_", " "), trials[0]
     notes = [
         f"Means over {rows[0]['splits']} random splits with 95 % intervals that allow for the rows which the splits "
-        f"share; {trial.setting('data.q'):.0%} of the training rows are outliers. The samplers' estimate is the mean of "
-        f"the second half of {trial.runs} runs of {trial.result.n_iter} updates. The alternatives are scikit-learn's "
-        "with their defaults, on the same standardised rows. The oracle is told which rows are outliers."
+        f"share; {trial.setting('data.q'):.0%} of the training rows are outliers. The samplers' estimate is the mean "
+        f"of the second half of {trial.runs} runs of {trial.result.n_iter} updates. The alternatives are "
+        "scikit-learn's with their defaults, on the same standardised rows. The oracle is told which rows are outliers."
     ]
     return Table(
         f"real_{experiment}", f"{name.capitalize()}: corrupted training rows, clean test rows", columns, flat, notes

@@ -64,6 +64,9 @@ class RobustSGLD(LangevinSampler):
         """v^{δ,ℓ,j} of (…, d+1) states over the floored data."""
         return self.dual.v(theta_bar, data)
 
+    def numbers(self) -> dict[str, float]:
+        return self.dual.engine.numbers()
+
     def _chain(
         self, train: np.ndarray, theta0: np.ndarray, indices: np.ndarray, noise: np.ndarray
     ) -> np.ndarray | None:

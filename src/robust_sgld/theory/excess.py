@@ -50,12 +50,16 @@ class ExcessRisk:
 
     v: np.ndarray
     """(R,) v^{δ,ℓ,j}(θ̄_n)"""
+    v_max: np.ndarray
+    """(R,) v^{ℓ,j}(θ̄_n), with the true maximum"""
     u: np.ndarray
     """(R,) u^{ℓ,j}(θ_n), the robust value"""
     smoothed: DualMinimum
     """z_{D,ℓ,j,δ}"""
     primal: PrimalMinimum
     """z_{P,ℓ,j}"""
+    smoothing_bound: float
+    """δ log N, which v^{ℓ,j} - v^{δ,ℓ,j} does not exceed (eqn:nesterov_ineq)"""
     step_ratio: float | None
     """λ/λ_max,δ; None where the problem declares no constants"""
 
@@ -68,6 +72,11 @@ class ExcessRisk:
     def excess(self) -> Mean:
         """E[u^{ℓ,j}(θ_n)] - z_{P,ℓ,j}, the left side of corollary:excess_risk_discrete."""
         return Mean.of(self.u - self.primal.value)
+
+    @property
+    def smoothing_error(self) -> Mean:
+        """E[v^{ℓ,j}(θ̄_n) - v^{δ,ℓ,j}(θ̄_n)]."""
+        return Mean.of(self.v_max - self.v)
 
     @property
     def robust_value(self) -> Mean:
@@ -86,6 +95,8 @@ class ExcessRisk:
             "robust_value": self.robust_value.mean,
             "smallest_robust_value": self.primal.value,
             "smallest_objective": self.smoothed.value,
+            "smoothing_error": self.smoothing_error.mean,
+            "smoothing_bound": self.smoothing_bound,
         }
         if self.step_ratio is not None:
             numbers["step_size_over_max"] = self.step_ratio
@@ -106,13 +117,15 @@ def measured_excess_risk(result: TrialResult, sampler: LangevinSampler, data: Da
     frontier = frontier_of(sampler.problem, sampler.dro, data.train)
     states = result.states[:, -1]
     finite = np.isfinite(states).all(axis=1)
-    v, u = np.full(len(states), np.nan), np.full(len(states), np.nan)
+    v, v_max, u = np.full((3, len(states)), np.nan)
     if finite.any():
         v[finite] = dual.integral(states[finite], frontier.atoms, frontier.weights)
+        v_max[finite] = dual.integral(states[finite], frontier.atoms, frontier.weights, maximum=True)
         u[finite] = [robust_value(frontier, theta).value for theta in split(states[finite])[0]]
     known = states[[int(np.nanargmin(v))]] if finite.any() else None
     smoothed = dual_minimum(dual, frontier.atoms, frontier.weights, known=known)
-    return ExcessRisk(v, u, smoothed, primal_minimum(dual, frontier, smoothed), _step_ratio(sampler))
+    primal = primal_minimum(dual, frontier, smoothed)
+    return ExcessRisk(v, v_max, u, smoothed, primal, dual.dro.delta * dual.grid.log_size, _step_ratio(sampler))
 
 
 def _step_ratio(sampler: RobustSGLD) -> float | None:
