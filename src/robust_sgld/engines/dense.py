@@ -55,7 +55,7 @@ class DenseEngine(Engine):
     @classmethod
     def microseconds(cls, problem: Problem, dro: DRO) -> float:
         grid = dro.grid(problem.dim)
-        return 100.0 + 0.1 * math.exp(min(grid.log_size, 700.0))
+        return 100.0 + 0.16 * math.exp(min(grid.log_size, 700.0))
 
     def _exponents(self, theta_bar: np.ndarray, x: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """U(θ,ξ_j) - ι(α)|x-ξ_j|^p and |x-ξ_j|^p, both (B, N)."""

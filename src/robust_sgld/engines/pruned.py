@@ -46,7 +46,7 @@ class PrunedEngine(Engine):
 
     @classmethod
     def microseconds(cls, problem: Problem, dro: DRO) -> float:
-        return 1.0 + 0.002 * dro.grid(problem.dim).points_per_axis ** (problem.dim - 1)
+        return 2.5 + 0.0006 * dro.grid(problem.dim).points_per_axis ** (problem.dim - 1)
 
     def log_sum(self, theta_bar: np.ndarray, x: np.ndarray) -> LogSum:
         theta_bar, x = np.ascontiguousarray(theta_bar), np.ascontiguousarray(x)

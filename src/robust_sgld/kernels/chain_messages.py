@@ -51,6 +51,10 @@ BLOCK = 512
 """Nodes that share one bound on the slope of u."""
 MARGIN = POINTS // 2 + 1
 """Nodes that interpolation, and the estimate of its error, read beyond the target."""
+OVERHANG = 20
+"""Nodes of a window beyond the radius that carries its mass. Interpolation reads five nodes to either side, those were
+made from five more of the message before, and so on; an outermost coefficient is below 0.002, so that the kink where a
+message is continued as a constant counts 1e-11 of itself after four times."""
 MAX_NODES = 1 << 21
 """The most nodes that a message may have."""
 
@@ -251,8 +255,8 @@ def _filters(theta_bar, axis, h, ws):
 @njit(**EXACT)
 def _clip(centre, radius, h, low, high):
     """The nodes of low … high that lie within the radius, and those that interpolation there reads."""
-    below = min(max((centre - radius) / h - MARGIN, float(low)), float(high))
-    above = min(max((centre + radius) / h + MARGIN, float(low)), float(high))
+    below = min(max((centre - radius) / h - OVERHANG, float(low)), float(high))
+    above = min(max((centre + radius) / h + OVERHANG, float(low)), float(high))
     return int(np.floor(below)), int(np.ceil(above))
 
 
