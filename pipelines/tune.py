@@ -69,9 +69,11 @@ class Search:
 
 def tune(cfg: DictConfig) -> dict[str, float]:
     """Runs the study of the config up to tune.trials trials; returns the eta2 and delta that it chooses."""
-    import optuna
-
     search = Search.of(cfg.tune)
+    try:
+        import optuna
+    except ImportError:
+        raise InvalidInput("the stage needs the extra: pip install 'robust-sgld[tune]'.") from None
     with open_dict(cfg):
         del cfg["tune"]
     settings = Settings.of(cfg)

@@ -48,7 +48,7 @@ class _RobustSGLDEstimator(BaseEstimator):
         n_chains = integer("n_chains", self.n_chains, least=2)
         thin = integer("thin", self.thin, least=1)
         dro = DRO(self.eta1, self.eta2, self.delta, self.p, self.ell, self.j, tuple(self.support))
-        sampler = RobustSGLD(problem, dro, self._step_size(rows, problem), self.beta, self.engine)
+        sampler = RobustSGLD(problem, dro, self._step_size(rows, problem), self.beta, self.engine, self.tolerance)
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31 - 1))
         # dispersed starts, so that chains which agree in the end have forgotten where they began
@@ -134,7 +134,8 @@ class RobustSGLDRegressor(RegressorMixin, _RobustSGLDEstimator):
     eta2 : strength of the adversary; larger is stronger
     delta : Nesterov's smoothing of the maximum
     p : the transport cost is |x-x'|^p
-    ell, j, support : the grid of the adversary: [support]^m with mesh 2^-j inside [-2^(ell-1), 2^(ell-1))
+    ell, j, support : the grid of the adversary: [support]^m with mesh 2^-j inside [-2^(ell-1), 2^(ell-1)). A coarse
+        mesh acts like rounding the features: weights shrink by about 4^-j/12 over the variance of a column
     reach : median ± reach robust standard deviations of a column go to the ends of the support; training values beyond
         are moved to its edge. None: all fit
     step_size : λ, or "auto": a tenth of what the curvature of the loss and the mean |z|² allow
@@ -142,6 +143,7 @@ class RobustSGLDRegressor(RegressorMixin, _RobustSGLDEstimator):
     n_iter, n_chains : updates a chain, and chains; the estimate is the mean of all chains' second halves
     thin : every thin-th state is kept in `paths_`
     engine : "auto", or a name of an engine
+    tolerance : error that engine "chain" may make in the log of a sum over the grid
     r_hat_limit : R-hat above which a ConvergenceWarning is given
     random_state, n_jobs, verbose : as everywhere in scikit-learn; chains run in threads
 
@@ -169,7 +171,7 @@ class RobustSGLDRegressor(RegressorMixin, _RobustSGLDEstimator):
         delta: float = 0.1,
         p: float = 2,
         ell: int = 3,
-        j: int = 1,
+        j: int = 2,
         support: tuple[float, float] = (-3.0, 3.0),
         reach: float | None = 4.0,
         step_size: float | str = "auto",
@@ -178,6 +180,7 @@ class RobustSGLDRegressor(RegressorMixin, _RobustSGLDEstimator):
         n_chains: int = 4,
         thin: int = 20,
         engine: str = "auto",
+        tolerance: float = 1e-4,
         r_hat_limit: float = 1.2,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -201,6 +204,7 @@ class RobustSGLDRegressor(RegressorMixin, _RobustSGLDEstimator):
         self.n_chains = n_chains
         self.thin = thin
         self.engine = engine
+        self.tolerance = tolerance
         self.r_hat_limit = r_hat_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -263,7 +267,7 @@ class RobustSGLDClassifier(ClassifierMixin, _RobustSGLDEstimator):
         delta: float = 0.1,
         p: float = 2,
         ell: int = 3,
-        j: int = 1,
+        j: int = 2,
         support: tuple[float, float] = (-3.0, 3.0),
         reach: float | None = 4.0,
         step_size: float | str = "auto",
@@ -272,6 +276,7 @@ class RobustSGLDClassifier(ClassifierMixin, _RobustSGLDEstimator):
         n_chains: int = 4,
         thin: int = 20,
         engine: str = "auto",
+        tolerance: float = 1e-4,
         r_hat_limit: float = 1.2,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -291,6 +296,7 @@ class RobustSGLDClassifier(ClassifierMixin, _RobustSGLDEstimator):
         self.n_chains = n_chains
         self.thin = thin
         self.engine = engine
+        self.tolerance = tolerance
         self.r_hat_limit = r_hat_limit
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -29,11 +29,10 @@ from robust_sgld.shards import Block, ShardStore
 Progress = Callable[[int, int], None]
 """Called as progress(finished runs, all runs), in the calling thread."""
 
-OBJECTIVE_POINTS = 100
-"""About how many updates of a run the dual objective is evaluated at."""
+OBJECTIVE_POINTS = 20, 100
+"""About how many updates of a run the dual objective is evaluated at: few where its sums would outnumber a run's."""
 OBJECTIVE_ATOMS = 200
-"""The most atoms of μ_{0,ℓ,j} that the objective of a trial sums over: with ten columns nearly every row is an atom of
-its own, and all of them would cost more than the sampling. The published data have 109."""
+"""The most atoms of μ_{0,ℓ,j} that the objective sums over; of ten columns nearly every row is one (published: 109)."""
 LARGEST_BLOCK = 10
 """Runs that are advanced together, where that is of use, when finished runs are to be kept as they come."""
 
@@ -212,13 +211,12 @@ def plan_trial(
         at = minimiser if truth is None else truth
         reference = float(evaluator.losses(at[None])[0])
     axis = thinned_axis(n_iter, thin)
+    measure = sampler.dual.grid.measure(data.train, OBJECTIVE_ATOMS) if isinstance(sampler, RobustSGLD) else None
+    points = int(np.clip(n_iter if measure is None else 2 * n_iter // len(measure[1]), *OBJECTIVE_POINTS))
     # densest where the objective falls, which is in the first few hundred updates
-    wanted = np.concatenate(
-        [np.geomspace(1, n_iter, OBJECTIVE_POINTS // 2), np.linspace(1, n_iter, OBJECTIVE_POINTS // 2)]
-    )
+    wanted = np.concatenate([np.geomspace(1, n_iter, points // 2), np.linspace(1, n_iter, points // 2)])
     objective_axis = np.unique(axis[np.searchsorted(axis, wanted)])
     reference, tolerance = positive("reference", reference), positive("tolerance", tolerance)
-    measure = sampler.dual.grid.measure(data.train, OBJECTIVE_ATOMS) if isinstance(sampler, RobustSGLD) else None
     return Plan(start, n_iter, seed, axis, objective_axis, reference, tolerance, measure), minimiser
 
 

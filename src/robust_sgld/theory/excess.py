@@ -19,6 +19,10 @@ from robust_sgld.theory.minimum import DualMinimum, PrimalMinimum, dual_minimum,
 from robust_sgld.theory.values import robust_value
 from robust_sgld.trial import TrialResult
 
+INTEGRALS = 2000
+"""About how many integrals over the data the minimisations of `measured_excess_risk` take."""
+MOST_SECONDS = 120.0
+
 
 @dataclass(frozen=True)
 class Mean:
@@ -115,6 +119,12 @@ def measured_excess_risk(result: TrialResult, sampler: LangevinSampler, data: Da
         raise InvalidInput(f"an excess risk is measured for robust_sgld, not for {sampler.name}, which has no dual.")
     dual = sampler.dual
     frontier = frontier_of(sampler.problem, sampler.dro, data.train)
+    seconds = 1e-6 * dual.engine.microseconds(dual.problem, dual.dro) * len(frontier.weights) * INTEGRALS
+    if seconds > MOST_SECONDS:
+        raise InvalidInput(
+            f"finding the smallest objective with engine={dual.engine.name} would take about {seconds:.0f} s, more "
+            f"than the {MOST_SECONDS:g} that a trial spends on it."
+        )
     states = result.states[:, -1]
     finite = np.isfinite(states).all(axis=1)
     v, v_max, u = np.full((3, len(states)), np.nan)
