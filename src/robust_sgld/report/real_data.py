@@ -200,7 +200,7 @@ def words(experiment: str, rows: Sequence[Record]) -> list[str]:
         return []
     best = robust[0]
     said = [
-        f"{label.capitalize()} over {best['splits']} splits: the best robust SGLD is {best['method'].split(', ')[-1]} "
+        f"{label[0].upper() + label[1:]} over {best['splits']} splits: the best robust SGLD is {best['method'].split(', ')[-1]} "
         f"({best['scores'][label].mean():.4g}), chosen with the test rows in sight, so in its favour."
     ]
     for other in rows:
