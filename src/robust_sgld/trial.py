@@ -115,6 +115,7 @@ class TrialResult:
             return np.empty((len(self.runs), 0))
         return iota(split(self.states)[1])
 
+    @np.errstate(over="ignore")  # distances of runs that are far away
     def headline(self) -> dict[str, float]:
         """The numbers that a list of trials is compared by."""
         final = self.theta[:, -1]
@@ -222,6 +223,7 @@ def plan_trial(
     return Plan(start, n_iter, seed, axis, objective_axis, reference, tolerance, measure), minimiser
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a run that leaves the finite numbers is reported as such
 def run_block(sampler: LangevinSampler, data: Dataset, plan: Plan, numbers: Sequence[int]) -> Block:
     """Some runs of a trial, start to end: the per-run arrays of `TrialResult` for these run numbers.
 
