@@ -23,6 +23,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from pipelines.config import CONFIG_DIR, register_resolvers
+from pipelines.paths import check_paths
 from pipelines.sweep import SweepFailed, install
 from robust_sgld.checks import InvalidInput
 from robust_sgld.tracking import TrackingLost
@@ -115,6 +116,8 @@ def _leaving_nothing(task: Callable[[DictConfig], Any]) -> Callable[[DictConfig]
     @wraps(task)
     def wrapped(cfg: DictConfig) -> Any:
         try:
+            given = HydraConfig.get()
+            check_paths(cfg, Path(given.runtime.output_dir), [*given.overrides.task, *given.overrides.hydra])
             return task(cfg)
         except (*USER_ERRORS, OSError) as error:
             if HydraConfig.get().mode == RunMode.MULTIRUN:
