@@ -25,7 +25,7 @@ CORE := $(shell find src pipelines -name '*.py' -not -path '*/report/*' -not -na
 DRAWING := $(shell find src/robust_sgld/report pipelines/report.py -type f -not -path '*/__pycache__/*')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup data train sweep report reproduce smoke ui sync rerun bench test chaos lint types format check lock clean FORCE
+.PHONY: help setup data train sweep report reproduce smoke ui sync rerun bench test chaos lint types format check audit lock clean FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -97,6 +97,10 @@ format: $(READY) ## let ruff mend what it can
 	$(RUN) -m ruff format .
 
 check: lint types test ## lint, types and tests, as CI runs them
+
+audit: $(READY) ## check the pinned versions against the public advisories
+	$(RUN) -m pip install --quiet pip-audit
+	$(RUN) -m pip_audit --requirement constraints.txt --no-deps --disable-pip
 
 lock: $(READY) ## pin the versions of today into constraints.txt
 	$(RUN) -m pip install --quiet pip-tools
