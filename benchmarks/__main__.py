@@ -13,6 +13,7 @@ import numba
 import numpy as np
 
 import robust_sgld as rs
+from benchmarks.dimension import PICTURE, cost_against_dimension
 from benchmarks.figure import Figure, figure_table, table
 from benchmarks.processes import ROOT, start_up
 from benchmarks.reproduction import shares
@@ -94,6 +95,8 @@ def main() -> None:
     figures.append(peak_memory())
     say("start-up of fresh processes")
     figures += start_up()
+    dimension, targets = cost_against_dimension(say)
+    figures += targets
     figures.append(Figure("one exponential (fast_exp, vectorised)", per_exponential * 1e9, "ns"))
     figures += shares()
     say("done")
@@ -110,10 +113,11 @@ def main() -> None:
         "chains": [
             asdict(c) | {"ratio": c.ratio, "ratio_kept": c.ratio_kept, "loss_share": c.loss_share} for c in chains
         ],
+        "microseconds_by_dimension": dimension,
         "figures": [asdict(f) | {"target": f.target, "met": f.met} for f in figures],
     }
     OUTPUT.write_text(json.dumps(result, indent=2) + "\n")
-    print(f"Written to {OUTPUT}")
+    print(f"Written to {OUTPUT} and {PICTURE}")
 
 
 if __name__ == "__main__":

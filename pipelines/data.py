@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 import robust_sgld as rs
 from pipelines.config import Settings
 from pipelines.stage import run_stage
+from robust_sgld.trial import known_truth
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +33,9 @@ def make_data(cfg: DictConfig) -> dict[str, Any]:
     }
     if data.outlier is not None:
         facts["outlier_rows"] = int(data.outlier.sum())
-    if data.theta_star is not None:
-        facts["reference_mse"] = float(rs.test_losses(data.theta_star, data.test, sampler.problem))
+    truth = known_truth(data, sampler.problem)
+    if truth is not None:
+        facts["reference_mse"] = float(rs.test_losses(truth, data.test, sampler.problem))
     path = settings.data_path
     path.with_suffix(".json").write_text(json.dumps(facts, indent=2) + "\n")
     log.info("%s: %s", path, ", ".join(f"{k} {v}" for k, v in facts.items() if k != "columns"))

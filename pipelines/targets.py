@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -69,9 +70,44 @@ def check_keys(group: str, node: Mapping[str, Any], allow: Sequence[str]) -> Non
 def call_target(group: str, node: Mapping[str, Any], allow: Sequence[str], **extra: Any) -> Any:
     """The target's object: its node's keys as arguments, and of `extra` what it takes."""
     target = find_target(group, node, allow)
-    arguments = {key: value for key, value in node.items() if key != "_target_"}
+    arguments = {key: _built(f"{group}.{key}", value, allow) for key, value in node.items() if key != "_target_"}
     arguments |= {key: value for key, value in extra.items() if key in parameters(target)}
     try:
         return target(**arguments)
     except InvalidInput as error:
         raise InvalidInput(f"{group}: {error}") from None
+
+
+def _built(where: str, value: Any, allow: Sequence[str]) -> Any:
+    """A value in which every mapping with a `_target_` has become the torch module that it names."""
+    if isinstance(value, list):
+        return [_built(f"{where}[{i}]", part, allow) for i, part in enumerate(value)]
+    if not isinstance(value, Mapping):
+        return value
+    parts = {key: _built(f"{where}.{key}", part, allow) for key, part in value.items() if key != "_target_"}
+    if "_target_" not in value:
+        return parts
+    make = _module_class(where, value["_target_"], allow)
+    positional = parts.pop("_args_", [])
+    try:
+        return make(*positional, **parts)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidInput(f"{where}: {value['_target_']} cannot be made: {str(error).splitlines()[0]}") from None
+
+
+def _module_class(where: str, path: Any, allow: Sequence[str]) -> Callable[..., Any]:
+    """A class of torch.nn itself, or a torch module of an allowed package."""
+    ours = isinstance(path, str) and "." in path and path.split(".")[0] in allow
+    if not ours and not (isinstance(path, str) and re.fullmatch(r"torch\.nn\.[A-Z]\w*", path)):
+        packages = " or ".join(["torch.nn", *allow])
+        raise InvalidInput(f"{where}._target_ must name a torch module of {packages}, got {path!r}.")
+    from torch.nn import Module
+
+    module, _, name = path.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError, TypeError):
+        raise InvalidInput(f"{where}._target_ names {path!r}, which does not exist.") from None
+    if not inspect.isclass(found) or not issubclass(found, Module):
+        raise InvalidInput(f"{where}._target_ must name a torch module, and {path!r} is none.")
+    return found

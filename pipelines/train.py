@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
@@ -144,7 +145,8 @@ def _run(
             raise TrackingLost(str(lost))
         if recorder is not None:
             if not folder.journal.get("delivery"):
-                folder.delivery({**result.headline(), **theory_numbers(result, sampler, data)})
+                numbers = prediction_numbers(result, sampler, data) | theory_numbers(result, sampler, data)
+                folder.delivery({**result.headline(), **numbers, **sampler.numbers()})
             numbers, at = folder.delivery({})
             figures = trial_figures(settings, result, sampler, data, recorder.record.name)
             recorder.log(result, sampler, numbers, figures, at)
@@ -237,6 +239,13 @@ def _values(file: Path) -> dict[str, Any]:
     values = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
     assert isinstance(values, dict)
     return {str(key): value for key, value in values.items()}
+
+
+def prediction_numbers(result: rs.TrialResult, sampler: rs.LangevinSampler, data: rs.Dataset) -> dict[str, float]:
+    """The mean squared error of the final predictions, which trials of different losses can be compared by."""
+    final = result.theta[:, -1]
+    errors = rs.LossEvaluator(sampler.problem, data.test).prediction_errors(final[np.isfinite(final).all(axis=1)])
+    return {"final_prediction_mse": float(errors.mean())} if np.isfinite(errors).any() else {}
 
 
 def theory_numbers(result: rs.TrialResult, sampler: rs.LangevinSampler, data: rs.Dataset) -> dict[str, float]:

@@ -243,15 +243,23 @@ def test_auto_takes_the_cheapest_valid_engine_and_says_why(problem, caplog):
         assert "Curve" in caplog.text
 
 
+class AnotherU(rs.SigmoidRegression):
+    """Still called a loss of a linear index, but it is not."""
+
+    def U(self, theta, x):
+        return super().U(theta, x) + x[..., 0] ** 2
+
+
 @pytest.mark.parametrize(
     ("name", "problem", "setting", "words"),
     [
         ("pruned", rs.SigmoidRegression(4), {"p": 1}, ["p=2", "engine=dense can do it"]),
         ("pruned", Curve(), {}, ["SigmoidRegression", "Curve", "engine=dense can do it"]),
-        ("pruned", TorchSigmoid(4), {}, ["TorchSigmoid", "engine=dense"]),
-        ("pruned", rs.SigmoidRegression(4), {"j": 0, "support": (0.0, 0.5)}, ["two grid points", "engine=dense"]),
+        ("pruned", TorchSigmoid(4), {}, ["TorchSigmoid", "engine=chain can do it"]),
+        ("pruned", rs.SigmoidRegression(4), {"j": 0, "support": (0.0, 0.5)}, ["two grid points", "engine=chain"]),
         ("dense", rs.SigmoidRegression(4), {"j": 4}, ["97^4 points", "GiB", "engine=pruned can do it"]),
         ("dense", rs.SigmoidRegression(400), {}, ["13^400 points", "GiB"]),
+        ("chain", AnotherU(4), {}, ["U of its own", "engine=dense can do it"]),
         ("dense", Curve(), {"j": 20}, ["GiB", "no other engine can"]),
         ("dense", Curve(), {"j": 37}, ["GiB"]),
         ("auto", Curve(), {"j": 20}, ["No engine can", "dense", "GiB", "pruned"]),

@@ -111,3 +111,20 @@ def test_a_value_outside_the_support_is_named_by_row_and_column():
         grid.check_inside("train", x, ("height", "age", "y"))
     x[2, 1], x[4, 0] = 3, -3
     np.testing.assert_array_equal(grid.check_inside("train", x), x)
+
+
+def test_many_atoms_are_thinned_evenly(rng):
+    """200 of 5 000: weights are whole multiples of 1/200."""
+    grid, rows = rs.Grid(6, 3, 1, (-3.0, 3.0)), rng.uniform(-3, 3, (5000, 6))
+    atoms, weights = grid.measure(rows, 200)
+    assert len(atoms) <= 200
+    np.testing.assert_allclose(weights.sum(), 1)
+    np.testing.assert_allclose(weights * 200, np.round(weights * 200), atol=1e-12)
+    everything, all_weights = grid.measure(rows)
+    assert len(everything) > 4000
+    assert {tuple(atom) for atom in atoms} <= {tuple(atom) for atom in everything}
+    # rows are sorted by their first column, so its mean is stratified: a cell of 0.5, not the spread of 3.5/sqrt(200)
+    assert weights @ atoms[:, 0] == pytest.approx(all_weights @ everything[:, 0], abs=0.02)
+    few, few_weights = grid.measure(rows[:50], 200)
+    np.testing.assert_array_equal(few, grid.measure(rows[:50])[0])
+    np.testing.assert_array_equal(few_weights, grid.measure(rows[:50])[1])

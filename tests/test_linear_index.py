@@ -11,6 +11,7 @@ from robust_sgld.kernels import index_loss
 from robust_sgld.kernels.logarithm import fast_log
 from robust_sgld.theory import check_assumptions
 from tests.literal import sigmoid
+from tests.models import Curve
 
 LINKS = {"sigmoid": sigmoid, "identity": lambda t: t, "tanh": np.tanh}
 
@@ -181,6 +182,19 @@ def test_the_minimiser_of_a_robust_loss_resists_outliers(paper):
         theta = rs.minimise_risk(problem, paper.train, start)
         mse[type(problem).__name__] = float(rs.test_losses(theta, paper.test, rs.SigmoidRegression(4)))
     assert mse["CauchyLoss"] < 0.003 < mse["SquaredLoss"]
+
+
+def test_prediction_errors_are_squared_whatever_the_loss(rng):
+    theta, x = cases(rng)
+    for problem in (rs.CauchyLoss(3), rs.QuantileLoss(3, "tanh"), rs.PseudoHuberLoss(3, "identity"), Quartic(3)):
+        expected = ((x[:, 2] - problem.predict(theta[:, None], x)) ** 2).mean(1)
+        got = rs.LossEvaluator(problem, x.numpy()).prediction_errors(theta.numpy())
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+    x[:, 2] = x[:, 2].sign()
+    problem = rs.LogisticLoss(3)
+    brier = (((x[:, 2] > 0).double() - problem.predict(theta[:, None], x)) ** 2).mean(1)
+    np.testing.assert_allclose(rs.LossEvaluator(problem, x.numpy()).prediction_errors(theta.numpy()), brier, rtol=1e-12)
+    assert np.isnan(rs.LossEvaluator(Curve(), x.numpy()[:, :2]).prediction_errors(theta.numpy())).all()
 
 
 @pytest.mark.parametrize("problem", [rs.CauchyLoss(), rs.QuantileLoss(level=0.3), Quartic()], ids=repr)

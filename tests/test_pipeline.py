@@ -44,7 +44,8 @@ def database(tmp_path_factory):
 def fresh(tmp_path, database):
     """A root with an empty store."""
     (tmp_path / "mlruns").mkdir()
-    shutil.copy(database, tmp_path / "mlruns" / "mlflow.db")
+    for file in database.parent.glob("mlflow.db*"):  # with its write-ahead log
+        shutil.copy(file, tmp_path / "mlruns")
     return tmp_path
 
 

@@ -281,3 +281,13 @@ def test_new_figure_has_no_pyplot_behind_it() -> None:
     figure, axes = new_figure(4, 3, 2, 2)
     assert len(axes) == 4
     assert figure.canvas.manager is None
+
+
+def test_cost_against_dimension_draws_what_was_measured() -> None:
+    measured = {"dense": [(3, 400.0), (4, 9000.0)], "chain": [(3, 9.0), (4, 12.0), (33, 130.0)]}
+    figure = figures.cost_against_dimension(measured, 13)
+    costs, sizes = figure.axes
+    np.testing.assert_array_equal(costs.get_lines()[1].get_xydata(), measured["chain"])
+    points = sizes.get_lines()[0].get_xydata()
+    np.testing.assert_allclose(points[-1], [33, 33 * np.log10(13)])
+    assert costs.get_yscale() == "log"

@@ -10,7 +10,19 @@ import re
 import pytest
 
 from robust_sgld.report.fidelity import conventions
-from robust_sgld.report.formats import Column, Table, as_csv, as_latex, as_markdown, latex, mse, seconds, share, whole
+from robust_sgld.report.formats import (
+    Column,
+    Table,
+    as_csv,
+    as_latex,
+    as_markdown,
+    latex,
+    mse,
+    scientific,
+    seconds,
+    share,
+    whole,
+)
 from robust_sgld.report.table2 import comparison, hidden
 from tests.report_samples import made_up
 
@@ -86,6 +98,7 @@ def test_latex_escapes_and_groups(table: Table) -> None:
         ("θ*, μ₀,ℓ,j, λ_max", r"$\theta^*$, $\mu_{0,\ell,j}$, $\lambda_{\max}$"),
         ("2 100–2 600 ± 1", r"2 100--2 600 $\pm$ 1"),
         ("\\{}", r"\textbackslash{}\{\}"),
+        ("8.1·10⁵, 10⁻⁴", r"8.1$\cdot$10$^5$, 10$^-$$^4$"),
         ("√m, R², ι(α) = 𝔞", r"$\sqrt{m}$, R$^2$, $\iota$($\alpha$) = $\mathfrak{a}$"),
     ],
 )
@@ -105,3 +118,11 @@ def test_latex_of_the_reports_own_tables_is_plain_and_balanced() -> None:
         assert {len(re.split(r"(?<!\\)&", line)) for line in body.splitlines()} == {len(one.columns)}
     assert "\\resizebox{\\linewidth}{!}{\\begin{tabular}" in as_latex(comparison(trials))
     assert "p{0.375\\linewidth}" in as_latex(conventions())
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [(0.374, "0.37"), (123.0, "1.2·10²"), (8.14e5, "8.1·10⁵"), (-2e-12, "-2.0·10⁻¹²"), (0.0, "0"), (math.nan, "–")],
+)
+def test_scientific(value: float, wanted: str) -> None:
+    assert scientific(value) == wanted

@@ -227,7 +227,7 @@ def test_the_error_of_the_grid_is_shown_as_recorded(few_rows: rs.Dataset) -> Non
     assert cells(table, "j = 0") == ["2.000", "4.250", "1.000"]
     assert cells(table, "j = 2") == ["–", "2.500", "–"]
     assert cells(table, "measured") == ["0.400", "0.500", "–"]
-    assert cells(table, "bound") == ["5.0e+03", "–", "–"]
+    assert cells(table, "bound") == ["5.0·10³", "–", "–"]
     assert as_latex(table).isascii()
     assert any(note.startswith("–: that mesh") for note in table.notes)
 
@@ -236,7 +236,7 @@ def test_the_error_of_the_grid_in_words(few_rows: rs.Dataset) -> None:
     plain = theories([trial(1.0, BY_MESH)], few_rows)
     assert theory_words.quadrature(plain) == [
         "Refining the grid from j = 0 to j = 1 changes the robust value of the mean last θ by 0.400, 20 % of it; the "
-        "bound allows 5.0e+03, at least 4 orders of magnitude more."
+        "bound allows 5.0·10³, at least 4 orders of magnitude more."
     ]
     # from j = 0 to 2 it is 4.25 - 2.5 = 3.5 times the 0.5 from j = 1
     values = {"robust_value_at_j0": 4.25, "robust_value_at_j1": 3.0, "robust_value_at_j2": 2.5}

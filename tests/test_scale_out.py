@@ -162,9 +162,11 @@ SMALL += ["data.n_train=50", "data.n_test=30", "tracking.children=none"]
 
 
 def swept(root: Path, *words: str) -> dict[str, np.ndarray]:
-    """The final losses of two seeds, by seed, of a real sweep with that launcher."""
+    """The states of two seeds, by seed, of a real sweep with that launcher."""
     call = [sys.executable, "-m", "pipelines.train", "-m", "seed=1,2", *SMALL, f"root={root}", *words]
-    done = subprocess.run(call, cwd=PROJECT_ROOT, env=environment(), capture_output=True, text=True, timeout=900)
+    paths = os.pathsep.join([environment()["PYTHONPATH"], str(root)])
+    env = {**environment(), "PYTHONPATH": paths}
+    done = subprocess.run(call, cwd=PROJECT_ROOT, env=env, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     trials = Store(f"sqlite:///{root}/mlruns/mlflow.db", "robust-sgld").trials()
     assert len(trials) == 2
@@ -185,3 +187,25 @@ def test_a_launcher_gives_the_bits_of_one_process(launcher, package, tmp_path):
     found = swept(tmp_path, f"hydra/launcher={launcher}")
     assert sorted(found) == ["1", "2"]
     np.testing.assert_array_equal(found["2"], alone.states)
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("hydra_plugins.hydra_joblib_launcher") is None, reason="no launcher here (extra: joblib)"
+)
+def test_a_sweep_outlives_a_process_that_is_killed(tmp_path):
+    """The data of seed 2 kill the worker process that first asks for them."""
+    (tmp_path / "deadly.py").write_text(
+        "import multiprocessing, os, signal\n"
+        "from pathlib import Path\n"
+        "import robust_sgld as rs\n"
+        "def load(n_train, n_test, seed, flag) -> rs.Dataset:\n"
+        "    if multiprocessing.current_process().name.startswith('Loky') and not Path(flag).exists():\n"
+        "        Path(flag).touch()\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return rs.paper_dataset(n_train=n_train, n_test=n_test, seed=seed)\n"
+    )
+    flag = tmp_path / "died"
+    words = ["allow=[deadly]", "data._target_=deadly.load", "~data.q", f"+data.flag={flag}"]
+    found = swept(tmp_path, "hydra/launcher=processes", *words)
+    assert flag.exists()
+    assert sorted(found) == ["1", "2"]

@@ -77,7 +77,7 @@ def test_a_continued_trial_computes_only_what_is_missing_and_is_the_same(sampler
 
 def test_batched_runs_are_kept_too(tmp_path):
     """The dense engine advances runs together; a part of them is a shard all the same."""
-    sampler = rs.RobustSGLD(TorchSigmoid(3), rs.DRO(j=0))
+    sampler = rs.RobustSGLD(TorchSigmoid(3), rs.DRO(j=0), engine="dense")
     setting = {"runs": 12, "n_iter": 5}
     undisturbed = rs.run_trial(sampler, small_data(3), **setting, seed=5, thin=20)
     interrupted(sampler, tmp_path, after=1, **setting)

@@ -43,7 +43,13 @@ def test_it_is_the_mean_over_runs_of_the_last_states(
 def test_no_run_is_below_the_minimum(risk: ExcessRisk) -> None:
     assert (risk.v >= risk.smoothed.value - 1e-9).all()
     assert (risk.u >= risk.primal.lower - 1e-9).all()
-    # eqn:nesterov_ineq links the two: u^{ℓ,j}(θ) ≤ v^{ℓ,j}(θ̄) ≤ v^{δ,ℓ,j}(θ̄) + δ log N
+    # eqn:nesterov_ineq: the maximum lies between the smoothed one and δ log N above it
+    assert risk.smoothing_bound == pytest.approx(SMALL.delta * SMALL.grid(2).log_size, rel=1e-15)
+    assert (risk.v_max - risk.v >= -1e-12).all()
+    assert (risk.v_max - risk.v <= risk.smoothing_bound + 1e-12).all()
+    assert risk.headline()["smoothing_error"] == pytest.approx((risk.v_max - risk.v).mean(), rel=1e-12)
+    assert (risk.u <= risk.v_max + 1e-12).all()
+    # and links the two: u^{ℓ,j}(θ) ≤ v^{ℓ,j}(θ̄) ≤ v^{δ,ℓ,j}(θ̄) + δ log N
     assert (risk.u <= risk.v + SMALL.delta * SMALL.grid(2).log_size + 1e-12).all()
 
 
@@ -65,6 +71,7 @@ def test_a_run_that_diverged_is_left_out(
     partial = measured_excess_risk(replace(result, states=states), sampler, data)
     assert np.isnan(partial.u[2])
     assert np.isnan(partial.v[2])
+    assert np.isnan(partial.v_max[2])
     assert partial.excess.runs == 7
     assert partial.excess.mean == pytest.approx(np.delete(risk.u, 2).mean() - risk.primal.value, abs=1e-6)
     gone = measured_excess_risk(replace(result, states=np.full_like(states, np.nan)), sampler, data)

@@ -39,11 +39,11 @@ def positive(name: str, value: Any, *, finite: bool = True) -> float:
     return number
 
 
-def rate(name: str, value: Any) -> float:
-    """`value` as a probability, in [0, 1]."""
+def rate(name: str, value: Any, what: str = "contamination rate") -> float:
+    """`value` as a float in [0, 1]; `what` it is, for the message."""
     number = real(name, value)
     if not 0 <= number <= 1:
-        raise InvalidInput(f"{name} must be a contamination rate between 0 and 1, got {number:g}.")
+        raise InvalidInput(f"{name} must be a {what} between 0 and 1, got {number:g}.")
     return number
 
 

@@ -6,16 +6,16 @@ import numpy as np
 
 from robust_sgld.checks import InvalidInput, array
 from robust_sgld.dro import DRO, iota, iota_prime, split
-from robust_sgld.engines import make_engine
+from robust_sgld.engines import Accuracy, make_engine
 from robust_sgld.problems import Problem
 
 
 class DualObjective:
     """V^δ, Ṽ^δ, H and v^{δ,ℓ,j} for one problem and one DRO, summed by the engine of that name."""
 
-    def __init__(self, problem: Problem, dro: DRO, engine: str = "auto"):
+    def __init__(self, problem: Problem, dro: DRO, engine: str = "auto", accuracy: Accuracy | None = None):
         self.problem, self.dro = problem, dro
-        self.engine = make_engine(engine, problem, dro)
+        self.engine = make_engine(engine, problem, dro, accuracy)
         self.grid = self.engine.grid
 
     def V(self, theta_bar: np.ndarray, x: np.ndarray) -> np.ndarray:

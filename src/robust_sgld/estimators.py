@@ -25,6 +25,7 @@ from robust_sgld.problems import (
     LogisticLoss,
     PseudoHuberLoss,
     QuantileLoss,
+    SigmoidRegression,
     SquaredLoss,
 )
 from robust_sgld.rng import draws
@@ -47,7 +48,7 @@ class _RobustSGLDEstimator(BaseEstimator):
         n_chains = integer("n_chains", self.n_chains, least=2)
         thin = integer("thin", self.thin, least=1)
         dro = DRO(self.eta1, self.eta2, self.delta, self.p, self.ell, self.j, tuple(self.support))
-        sampler = RobustSGLD(problem, dro, self._step_size(rows), self.beta, self.engine)
+        sampler = RobustSGLD(problem, dro, self._step_size(rows, problem), self.beta, self.engine, self.tolerance)
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31 - 1))
         # dispersed starts, so that chains which agree in the end have forgotten where they began
@@ -75,10 +76,20 @@ class _RobustSGLDEstimator(BaseEstimator):
         self._compare(theta)
         return split(tail_mean(paths))[0]
 
-    def _step_size(self, rows: np.ndarray) -> float:
+    def _step_size(self, rows: np.ndarray, problem: LinearIndexProblem) -> float:
+        """λ, or for "auto" 0.1 / (c (1 + mean |z|²)) with c = max_i |∂²u/∂t²(0, y_i)|.
+
+        A step along a row is stable below 2/(c |(z, 1)|²). In standardised units the corners of the support, where the
+        adversary may go, have about 16 times the mean |z|², so a tenth of 1/(c (1 + mean |z|²)) is below that too.
+        """
         if self.step_size != "auto":
             return positive("step_size", self.step_size)
-        return min(0.01, 0.1 / (1 + float((rows[:, :-1] ** 2).sum(axis=1).mean())))
+        import torch
+
+        y = torch.from_numpy(rows[:, -1].copy())
+        above, below = (problem.u_and_slope(torch.full_like(y, t), y)[1] for t in (1e-4, -1e-4))
+        curvature = max(float((above - below).abs().max()) / 2e-4, 1e-3)
+        return 0.1 / (curvature * (1 + float((rows[:, :-1] ** 2).sum(axis=1).mean())))
 
     def _compare(self, theta: np.ndarray) -> None:
         """R-hat of every parameter over the second half of the chains (n_chains, n, d), and a warning above the limit.
@@ -97,7 +108,7 @@ class _RobustSGLDEstimator(BaseEstimator):
                 f"{self.r_hat_limit:g}); raise n_iter, or step_size (now {self.step_size_:.2g}) where paths_ still "
                 "drift.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _index(self, X: Any) -> np.ndarray:
@@ -123,14 +134,16 @@ class RobustSGLDRegressor(RegressorMixin, _RobustSGLDEstimator):
     eta2 : strength of the adversary; larger is stronger
     delta : Nesterov's smoothing of the maximum
     p : the transport cost is |x-x'|^p
-    ell, j, support : the grid of the adversary: [support]^m with mesh 2^-j inside [-2^(ell-1), 2^(ell-1))
+    ell, j, support : the grid of the adversary: [support]^m with mesh 2^-j inside [-2^(ell-1), 2^(ell-1)). A coarse
+        mesh acts like rounding the features: weights shrink by about 4^-j/12 over the variance of a column
     reach : median ± reach robust standard deviations of a column go to the ends of the support; training values beyond
         are moved to its edge. None: all fit
-    step_size : λ, or "auto": 0.1 / (1 + mean |z|²) in standardised units, at most 0.01
+    step_size : λ, or "auto": a tenth of what the curvature of the loss and the mean |z|² allow
     beta : inverse temperature
     n_iter, n_chains : updates a chain, and chains; the estimate is the mean of all chains' second halves
     thin : every thin-th state is kept in `paths_`
     engine : "auto", or a name of an engine
+    tolerance : error that engine "chain" may make in the log of a sum over the grid
     r_hat_limit : R-hat above which a ConvergenceWarning is given
     random_state, n_jobs, verbose : as everywhere in scikit-learn; chains run in threads
 
@@ -158,7 +171,7 @@ class RobustSGLDRegressor(RegressorMixin, _RobustSGLDEstimator):
         delta: float = 0.1,
         p: float = 2,
         ell: int = 3,
-        j: int = 1,
+        j: int = 2,
         support: tuple[float, float] = (-3.0, 3.0),
         reach: float | None = 4.0,
         step_size: float | str = "auto",
@@ -167,7 +180,8 @@ class RobustSGLDRegressor(RegressorMixin, _RobustSGLDEstimator):
         n_chains: int = 4,
         thin: int = 20,
         engine: str = "auto",
-        r_hat_limit: float = 1.1,
+        tolerance: float = 1e-4,
+        r_hat_limit: float = 1.2,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -190,6 +204,7 @@ class RobustSGLDRegressor(RegressorMixin, _RobustSGLDEstimator):
         self.n_chains = n_chains
         self.thin = thin
         self.engine = engine
+        self.tolerance = tolerance
         self.r_hat_limit = r_hat_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -217,6 +232,8 @@ class RobustSGLDRegressor(RegressorMixin, _RobustSGLDEstimator):
 
     def _problem(self, dim: int, spread: float) -> LinearIndexProblem:
         scale = positive("loss_scale", self.loss_scale) * spread
+        if self.loss == "squared" and self.link == "sigmoid":
+            return SigmoidRegression(dim)  # the published problem, for which there is an engine of its own
         if self.loss == "squared":
             return SquaredLoss(dim, self.link)
         if self.loss == "pseudo_huber":
@@ -250,7 +267,7 @@ class RobustSGLDClassifier(ClassifierMixin, _RobustSGLDEstimator):
         delta: float = 0.1,
         p: float = 2,
         ell: int = 3,
-        j: int = 1,
+        j: int = 2,
         support: tuple[float, float] = (-3.0, 3.0),
         reach: float | None = 4.0,
         step_size: float | str = "auto",
@@ -259,7 +276,8 @@ class RobustSGLDClassifier(ClassifierMixin, _RobustSGLDEstimator):
         n_chains: int = 4,
         thin: int = 20,
         engine: str = "auto",
-        r_hat_limit: float = 1.1,
+        tolerance: float = 1e-4,
+        r_hat_limit: float = 1.2,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -278,6 +296,7 @@ class RobustSGLDClassifier(ClassifierMixin, _RobustSGLDEstimator):
         self.n_chains = n_chains
         self.thin = thin
         self.engine = engine
+        self.tolerance = tolerance
         self.r_hat_limit = r_hat_limit
         self.random_state = random_state
         self.n_jobs = n_jobs

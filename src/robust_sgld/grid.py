@@ -111,7 +111,15 @@ class Grid:
         """[x]_j, the floor map of eqn:gridfun: 2^{-j} ⌊2^j x⌋, coordinate by coordinate."""
         return np.floor(np.asarray(x, dtype=np.float64) / self.step) * self.step
 
-    def measure(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """μ_{0,ℓ,j} of the empirical measure of the rows of x (eqn:dprobmeasure): atoms (a, m) and weights (a,)."""
+    def measure(self, x: np.ndarray, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """μ_{0,ℓ,j} of the empirical measure of the rows of x (eqn:dprobmeasure): atoms (a, m) and weights (a,).
+
+        Where there are more than `most` atoms, those at `most` equally spaced quantiles of the rows in lexicographic
+        order stand for all: the same for the same rows, and each row with the same share.
+        """
         atoms, counts = np.unique(self.floor(self.check_inside("data", x)), axis=0, return_counts=True)
+        if most is not None and len(atoms) > most:
+            rows = (np.arange(most) + 0.5) / most * counts.sum()
+            kept, counts = np.unique(np.searchsorted(np.cumsum(counts), rows), return_counts=True)
+            atoms = atoms[kept]
         return atoms, counts / counts.sum()

@@ -139,6 +139,22 @@ class LossEvaluator:
             loss = float(self.problem.U(at, rows).mean())
         return loss, self.problem.grad(at, rows).mean(0).numpy()
 
+    def prediction_errors(self, theta: np.ndarray) -> np.ndarray:
+        """Mean squared error of the prediction at every row of theta (n, d), whatever the loss: (target(y) - s(t))².
+
+        NaN for a problem that predicts nothing.
+        """
+        if not isinstance(self.problem, LinearIndexProblem):
+            return np.full(len(theta), np.nan)
+        from robust_sgld.kernels import index_loss
+
+        columns = np.ascontiguousarray(self.rows.T)
+        columns[-1] = self.problem.target(columns[-1])
+        result = np.empty(len(theta))
+        theta = np.ascontiguousarray(theta, dtype=np.float64)
+        index_loss.mean_losses(index_loss.SQUARED, self.problem.link.code, 0.0, 0.0, theta, columns, result)
+        return result
+
     def along(self, theta: np.ndarray, reference: float, tolerance: float = 0.01) -> PathLosses:
         """Hitting time, extremes and time in the band of a path (n, d).
 

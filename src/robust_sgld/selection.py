@@ -82,6 +82,6 @@ def criteria(losses: np.ndarray, trim: float = 0.3) -> dict[str, float]:
     The trimmed mean withstands a share of outliers up to `trim`, the median up to one half; the mean none. The median
     looks at one row alone, so it is the noisier of the two.
     """
-    trim = rate("trim", trim)
+    trim = rate("trim", trim, "share")
     kept = np.sort(losses)[: max(1, round((1 - trim) * len(losses)))]
     return {"mean": float(losses.mean()), "trimmed": float(kept.mean()), "median": float(np.median(losses))}

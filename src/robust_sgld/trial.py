@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from robust_sgld.checks import InvalidInput, integer, positive
+from robust_sgld.checks import integer, positive
 from robust_sgld.data import Dataset
 from robust_sgld.diagnostics import ess_bulk, r_hat
 from robust_sgld.dro import iota, split
 from robust_sgld.losses import LossEvaluator, minimise_risk
 from robust_sgld.npz import read_arrays, write_arrays
 from robust_sgld.parallel import check_backend, in_parallel
+from robust_sgld.problems import Problem
 from robust_sgld.rng import draws
 from robust_sgld.samplers import LangevinSampler, RobustSGLD
 from robust_sgld.samplers.base import diverged_at, warn_diverged
@@ -28,8 +29,10 @@ from robust_sgld.shards import Block, ShardStore
 Progress = Callable[[int, int], None]
 """Called as progress(finished runs, all runs), in the calling thread."""
 
-OBJECTIVE_POINTS = 100
-"""About how many updates of a run the dual objective is evaluated at."""
+OBJECTIVE_POINTS = 20, 100
+"""About how many updates of a run the dual objective is evaluated at: few where its sums would outnumber a run's."""
+OBJECTIVE_ATOMS = 200
+"""The most atoms of μ_{0,ℓ,j} that the objective sums over; of ten columns nearly every row is one (published: 109)."""
 LARGEST_BLOCK = 10
 """Runs that are advanced together, where that is of use, when finished runs are to be kept as they come."""
 
@@ -202,28 +205,32 @@ def plan_trial(
     seed = integer("seed", seed, least=0)
     start = sampler.initial_state(theta0)
     problem = sampler.problem
-    if data.theta_star is not None and len(data.theta_star) != problem.n_params:
-        raise InvalidInput(
-            f"{problem!r} has {problem.n_params} parameters and the data's theta_star {len(data.theta_star)}."
-        )
+    truth = known_truth(data, problem)
     evaluator = LossEvaluator(problem, data.test)
-    guess = data.theta_star if data.theta_star is not None else np.zeros(problem.n_params)
-    minimiser = minimise_risk(problem, data.test, guess)
+    minimiser = minimise_risk(problem, data.test, problem.guess() if truth is None else truth)
     if reference is None:
-        at = data.theta_star if data.theta_star is not None else minimiser
+        at = minimiser if truth is None else truth
         reference = float(evaluator.losses(at[None])[0])
     axis = thinned_axis(n_iter, thin)
+    measure = sampler.dual.grid.measure(data.train, OBJECTIVE_ATOMS) if isinstance(sampler, RobustSGLD) else None
+    points = int(np.clip(n_iter if measure is None else 2 * n_iter // len(measure[1]), *OBJECTIVE_POINTS))
     # densest where the objective falls, which is in the first few hundred updates
-    wanted = np.concatenate(
-        [np.geomspace(1, n_iter, OBJECTIVE_POINTS // 2), np.linspace(1, n_iter, OBJECTIVE_POINTS // 2)]
-    )
+    wanted = np.concatenate([np.geomspace(1, n_iter, points // 2), np.linspace(1, n_iter, points // 2)])
     objective_axis = np.unique(axis[np.searchsorted(axis, wanted)])
     reference, tolerance = positive("reference", reference), positive("tolerance", tolerance)
-    measure = sampler.dual.grid.measure(data.train) if isinstance(sampler, RobustSGLD) else None
     return Plan(start, n_iter, seed, axis, objective_axis, reference, tolerance, measure), minimiser
 
 
+<<<<<<< HEAD
 @np.errstate(over="ignore", invalid="ignore")  # a run that leaves the finite numbers is reported as such
+=======
+def known_truth(data: Dataset, problem: Problem) -> np.ndarray | None:
+    """θ* where the data have one and it can be a parameter of this problem: a network has others."""
+    matches = data.theta_star is not None and len(data.theta_star) == problem.n_params
+    return data.theta_star if matches else None
+
+
+>>>>>>> main
 def run_block(sampler: LangevinSampler, data: Dataset, plan: Plan, numbers: Sequence[int]) -> Block:
     """Some runs of a trial, start to end: the per-run arrays of `TrialResult` for these run numbers.
 
@@ -339,7 +346,7 @@ def run_trial(
         seed=plan.seed,
         reference=plan.reference,
         tolerance=plan.tolerance,
-        theta_star=unknown if data.theta_star is None else data.theta_star,
+        theta_star=unknown if (truth := known_truth(data, sampler.problem)) is None else truth,
         clean_minimiser=minimiser,
         clean_minimum=float(evaluator.losses(minimiser[None])[0]),
         wall_seconds=seconds_before + time.perf_counter() - began,

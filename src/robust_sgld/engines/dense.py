@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 
 from robust_sgld.checks import InvalidInput
 from robust_sgld.dro import DRO, iota, split
-from robust_sgld.engines.base import Engine, LogSum
+from robust_sgld.engines.base import Accuracy, Engine, LogSum
 from robust_sgld.problems import Problem
 
 MAX_BYTES = 4 * 2**30
@@ -29,8 +30,8 @@ class DenseEngine(Engine):
 
     name = "dense"
 
-    def __init__(self, problem: Problem, dro: DRO):
-        super().__init__(problem, dro)
+    def __init__(self, problem: Problem, dro: DRO, accuracy: Accuracy):
+        super().__init__(problem, dro, accuracy)
         self._xi = torch.from_numpy(self.grid.points())
         shape = tuple(problem.U(torch.zeros(2, 1, problem.n_params, dtype=torch.float64), self._xi[:1]).shape)
         if shape != (2, 1):
@@ -51,6 +52,11 @@ class DenseEngine(Engine):
             )
         return None
 
+    @classmethod
+    def microseconds(cls, problem: Problem, dro: DRO) -> float:
+        grid = dro.grid(problem.dim)
+        return 100.0 + 0.16 * math.exp(min(grid.log_size, 700.0))
+
     def _exponents(self, theta_bar: np.ndarray, x: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """U(θ,ξ_j) - ι(α)|x-ξ_j|^p and |x-ξ_j|^p, both (B, N)."""
         theta, alpha = split(theta_bar)
@@ -58,7 +64,7 @@ class DenseEngine(Engine):
         if self.dro.p != 2:
             cost = cost ** (self.dro.p / 2)
         with torch.no_grad():
-            u = self.problem.U(torch.from_numpy(np.ascontiguousarray(theta))[:, None, :], self._xi)
+            u = self.problem.U(_distinct(theta)[:, None, :], self._xi)
         return u - torch.from_numpy(iota(alpha))[:, None] * cost, cost
 
     def log_sum(self, theta_bar: np.ndarray, x: np.ndarray) -> LogSum:
@@ -76,8 +82,7 @@ class DenseEngine(Engine):
         # torch's is off by 1e-11 now and then where several threads are the first in a process to call it.
         weight = np.exp(exponent - top[:, None])
         total = weight.sum(axis=1)
-        theta = torch.from_numpy(np.ascontiguousarray(split(theta_bar)[0]))
-        grad = self.problem.grad(theta[:, None, :], self._xi).detach().numpy()
+        grad = self.problem.grad(_distinct(split(theta_bar)[0])[:, None, :], self._xi).detach().numpy()
         grad_u = np.stack([(weight * grad[..., i]).sum(axis=1) for i in range(self.problem.n_params)], axis=1)
         return LogSum(top + np.log(total), grad_u / total[:, None], (weight * cost.numpy()).sum(axis=1) / total)
 
@@ -87,3 +92,8 @@ class DenseEngine(Engine):
             for i in range(0, len(x), self._block)
         ]
         return np.concatenate(parts)
+
+
+def _distinct(theta: np.ndarray) -> torch.Tensor:
+    """θ (B, d), or (1, d) where all are the same, as in an integral over the data: it then broadcasts."""
+    return torch.from_numpy(np.ascontiguousarray(theta[:1] if (theta == theta[:1]).all() else theta))

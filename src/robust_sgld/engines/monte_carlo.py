@@ -23,11 +23,10 @@ import hashlib
 import numpy as np
 import torch
 
-from robust_sgld.checks import InvalidInput, integer
+from robust_sgld.checks import InvalidInput
 from robust_sgld.dro import DRO, iota, split
-from robust_sgld.engines.base import Engine, LogSum
+from robust_sgld.engines.base import Accuracy, Engine, LogSum
 from robust_sgld.problems import Problem
-from robust_sgld.rng import checked_seed
 
 LEAST_EFFECTIVE = 10.0
 """Fewer effective samples are refused: the standard error of the log-sum would exceed 0.3."""
@@ -47,9 +46,9 @@ class MonteCarloEngine(Engine):
     name = "monte_carlo"
     exact = False
 
-    def __init__(self, problem: Problem, dro: DRO, samples: int = 1000, seed: int = 0):
-        super().__init__(problem, dro)
-        self.samples, self.seed = integer("samples", samples, least=2), checked_seed(seed)
+    def __init__(self, problem: Problem, dro: DRO, accuracy: Accuracy):
+        super().__init__(problem, dro, accuracy)
+        self.samples, self.seed = accuracy.samples, accuracy.seed
         self._axis = self.grid.axis
         self._pairs, self._sum, self._least = 0, 0.0, np.inf
 
@@ -61,6 +60,10 @@ class MonteCarloEngine(Engine):
         if points > MOST_POINTS:
             return f"its axes have {points} points, more than the {MOST_POINTS} that it sums for each sample."
         return None if dro.p == 2 else f"it needs p=2, and p is {dro.p:g}."
+
+    @classmethod
+    def microseconds(cls, problem: Problem, dro: DRO) -> float:
+        return 1e4
 
     def numbers(self) -> dict[str, float]:
         """Effective samples so far, smallest and on average."""

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from robust_sgld.checks import InvalidInput, integer
 
 if TYPE_CHECKING:
@@ -53,6 +55,10 @@ class Problem(ABC):
             total = self.U(leaf, x.detach()).sum()
         (gradient,) = torch.autograd.grad(total, leaf)
         return gradient
+
+    def guess(self) -> np.ndarray:
+        """(d,) where a search for the minimiser of a risk may start."""
+        return np.zeros(self.n_params)
 
     def constants(self, support: tuple[float, float]) -> Constants:
         """L_∇, K_∇, J_U, M_Ξ and max|U(0,x)| over Ξ = [support]^m."""

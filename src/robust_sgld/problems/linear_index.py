@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
 
 from robust_sgld.checks import InvalidInput, integer
 from robust_sgld.problems.base import Constants, Problem
@@ -12,6 +14,8 @@ from robust_sgld.problems.links import Link, link_of
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+Values = TypeVar("Values", "Tensor", np.ndarray)
 
 
 class KernelCode(NamedTuple):
@@ -62,8 +66,8 @@ class LinearIndexProblem(Problem):
         """s(t), the link of the index; the last column of x is not read."""
         return self.link.value(self.index(theta, x))
 
-    def target(self, y: Tensor) -> Tensor:
-        """What `predict` is to be near: y itself, unless labels are coded otherwise."""
+    def target(self, y: Values) -> Values:
+        """What `predict` is to be near, of tensors or arrays: y itself, unless labels are coded otherwise."""
         return y
 
     def U(self, theta: Tensor, x: Tensor) -> Tensor:

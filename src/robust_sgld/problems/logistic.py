@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from robust_sgld.kernels.index_loss import LOGISTIC
 from robust_sgld.problems.base import Constants
-from robust_sgld.problems.linear_index import LinearIndexProblem
+from robust_sgld.problems.linear_index import LinearIndexProblem, Values
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,7 +35,7 @@ class LogisticLoss(LinearIndexProblem):
     def u_and_slope(self, t: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         return self.u(t, y), -y * (-y * t).sigmoid()
 
-    def target(self, y: Tensor) -> Tensor:
+    def target(self, y: Values) -> Values:
         """(1+y)/2, so that the squared error of a prediction is the Brier score."""
         return (1 + y) / 2
 

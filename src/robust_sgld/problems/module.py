@@ -6,6 +6,8 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from robust_sgld.checks import InvalidInput
 from robust_sgld.problems.base import Problem
 
@@ -58,6 +60,10 @@ class ModuleProblem(Problem):
     def initial_theta(self) -> list[float]:
         """The module's own parameter values, as a start."""
         return [float(v) for value in self.module.parameters() for v in value.flatten()]
+
+    def guess(self) -> np.ndarray:
+        """Random, but always the same: at 0 a network's hidden units are all alike and stay so."""
+        return np.random.default_rng(0).normal(scale=0.5, size=self.n_params)
 
     def predict(self, theta: Tensor, x: Tensor) -> Tensor:
         """f_θ(z) for one θ (d,) and rows x (n, m); the last column is not read."""

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from robust_sgld.data import Dataset
 from robust_sgld.report.formats import Table, as_csv, as_latex, as_markdown
 from robust_sgld.report.html import Picture, Section, render
-from robust_sgld.report.sections import FIGURES, TABLES, contents
+from robust_sgld.report.sections import FIGURES, TABLES, Contents, Part, contents
 from robust_sgld.report.style import house_style
 from robust_sgld.report.trials import ReportTrial
 
@@ -35,13 +35,19 @@ class ReportFiles:
     tables: tuple[Path, ...]
 
 
-def build_report(trials: Sequence[ReportTrial], data: Dataset, out: Path, *, title: str = TITLE) -> ReportFiles:
+def build_report(
+    trials: Sequence[ReportTrial], data: Dataset, out: Path, *, title: str = TITLE, further: Sequence[Part] = ()
+) -> ReportFiles:
     """A report on finished trials, newest first, and the data set that its main tables are about.
+
+    `further` parts stand before the last two, which are about the report itself; with them there need be no trials.
 
     Writes out/index.html, out/figures/*.{png,svg,pdf} and out/tables/*.{csv,tex,md}. Figures and tables that an earlier
     report left there and this one does not have are removed. Samples nothing.
     """
-    content = contents(trials, data)
+    content = contents(trials, data) if trials or not further else Contents("", [], [])
+    parts = [*content.parts[:-2], *further, *content.parts[-2:]]
+    summary = [*content.summary, *(text for part in further for text in part.text[:1])]
     figures_folder, tables_folder = out / "figures", out / "tables"
     for folder, names, suffixes in (
         (figures_folder, FIGURES, _FIGURE_SUFFIXES),
@@ -52,7 +58,7 @@ def build_report(trials: Sequence[ReportTrial], data: Dataset, out: Path, *, tit
             for suffix in suffixes:
                 (folder / f"{name}{suffix}").unlink(missing_ok=True)
     sections, figures, tables = [], [], []
-    for part in content.parts:
+    for part in parts:
         pictures = []
         for drawing in part.drawings:
             figure = drawing.draw()
@@ -67,7 +73,7 @@ def build_report(trials: Sequence[ReportTrial], data: Dataset, out: Path, *, tit
         f"{len(trials)} trial{'s' * (len(trials) != 1)}, {runs} runs, data set {data.name}, digest {data.digest[:12]}"
     )
     html = out / "index.html"
-    html.write_text(render(title, content.warning, content.summary, sections, origin), encoding="utf-8")
+    html.write_text(render(title, content.warning, summary, sections, origin), encoding="utf-8")
     return ReportFiles(html, tuple(figures), tuple(tables))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robust_sgld.blas import one_blas_thread
 from robust_sgld.data import Dataset
 from robust_sgld.dro import DRO, iota, split
 from robust_sgld.problems import SigmoidRegression
@@ -90,14 +91,15 @@ def displacement(trial: ReportTrial, data: Dataset) -> Displacement | None:
     points = grid.points()
     u = problem.U(torch.tensor(theta), torch.tensor(points)).numpy()
     moved, cost = np.empty_like(atoms), np.empty(len(atoms))
-    for i, x in enumerate(atoms):
-        # |x-ξ_j|² as an outer sum over the axes, in the order of `points`
-        squared = functools.reduce(np.add.outer, [(grid.axis - x_i) ** 2 for x_i in x]).ravel()
-        distance = squared if dro.p == 2 else squared ** (dro.p / 2)
-        exponent = (u - iota(alpha) * distance) / dro.delta
-        weight = np.exp(exponent - exponent.max())
-        weight /= weight.sum()
-        moved[i], cost[i] = weight @ points, weight @ distance
+    with one_blas_thread():
+        for i, x in enumerate(atoms):
+            # |x-ξ_j|² as an outer sum over the axes, in the order of `points`
+            squared = functools.reduce(np.add.outer, [(grid.axis - x_i) ** 2 for x_i in x]).ravel()
+            distance = squared if dro.p == 2 else squared ** (dro.p / 2)
+            exponent = (u - iota(alpha) * distance) / dro.delta
+            weight = np.exp(exponent - exponent.max())
+            weight /= weight.sum()
+            moved[i], cost[i] = weight @ points, weight @ distance
     return Displacement(trial, state, atoms, weights, moved, cost, outlier)
 
 

@@ -14,6 +14,7 @@ Record = dict[str, Any]
 """A row as data: every number in full; None is the paper's NA, NaN is not known or not run"""
 
 THIN = "\u202f"
+SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 NOTHING = "–"
 WIDE = 8
 """more columns than this do not fit a line of text"""
@@ -77,6 +78,17 @@ def seconds(value: float | None) -> str:
 def share(value: float | None) -> str:
     """Per cent."""
     return _or_nothing(value, lambda v: f"{100 * v:.2g}{THIN}%" if v < 0.1 else f"{100 * v:.0f}{THIN}%")
+
+
+def scientific(value: float | None) -> str:
+    """Two significant digits: 0.37, 8.1·10⁵."""
+    return _or_nothing(value, lambda v: f"{v:.2g}" if 1e-3 <= abs(v) < 99.5 or v == 0 else _power_of_ten(f"{v:.1e}"))
+
+
+def _power_of_ten(text: str) -> str:
+    mantissa, _, exponent = text.partition("e")
+    raised = "".join("⁻" if c == "-" else SUPERSCRIPTS[int(c)] for c in str(int(exponent)))
+    return f"{mantissa}·10{raised}"
 
 
 def sort_last(value: float | None) -> float:
@@ -162,8 +174,8 @@ _LATEX = {
     "“": "``",
     "”": "''",
     **{sub: f"$_{n}$" for n, sub in enumerate("₀₁₂₃₄")},
-    "²": "$^2$",
-    "⁴": "$^4$",
+    "⁻": "$^-$",
+    **{sup: f"$^{n}$" for n, sup in enumerate(SUPERSCRIPTS)},
     "√m": "$\\sqrt{m}$",
     "√": "$\\surd$",
     "α": "$\\alpha$",

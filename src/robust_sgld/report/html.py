@@ -54,6 +54,7 @@ _SYMBOLS = {
     "λ_max": "λ<sub>max</sub>",
     "F_j": "F<sub>j</sub>",
     "μ₀,ℓ,j": "μ<sub>0,ℓ,j</sub>",
+    "2^j C": "2<sup>j</sup> C",
     "2^-j": "2<sup>−j</sup>",
     "2^(m(ℓ+j))": "2<sup>m(ℓ+j)</sup>",
 }

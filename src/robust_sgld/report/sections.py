@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from matplotlib.figure import Figure
 
 from robust_sgld.checks import InvalidInput
 from robust_sgld.data import Dataset
-from robust_sgld.report import baselines, fidelity, figures, published, table2, theory_page, theory_words, words
+from robust_sgld.report import (
+    baselines,
+    fidelity,
+    figures,
+    published,
+    real_data,
+    table2,
+    theory_page,
+    theory_words,
+    words,
+)
 from robust_sgld.report.displacement import displacements
 from robust_sgld.report.formats import Column, Table, seconds, whole
 from robust_sgld.report.trials import ReportTrial, departures, main_trials, sweep
 
+REAL_DATA = tuple(f"real_{experiment}" for experiment in real_data.SCORES)
 FIGURES = (
     "figure1",
     "figure2",
@@ -26,6 +37,7 @@ FIGURES = (
     "corruption",
     "smoothing",
     "grid",
+    *REAL_DATA,
 )
 TABLES = (
     "table2",
@@ -37,6 +49,7 @@ TABLES = (
     "conventions",
     "figure1_levels",
     "trials",
+    *REAL_DATA,
 )
 """every name that a report may use for a file"""
 
@@ -239,6 +252,23 @@ def _sweeps(trials: Sequence[ReportTrial]) -> list[Part]:
             drawing = Drawing(name, lambda d=draw, s=series: d(s), heading, f"{caption} {size} runs a point.")  # type: ignore[misc]
             parts.append(Part(name, heading, [words.sweep_summary(series, symbol)], drawings=[drawing]))
     return parts
+
+
+def real_data_part(experiment: str, trials: Sequence[ReportTrial], data: Mapping[str, Dataset]) -> Part | None:
+    """The section on a real data set, of trials newest first and their data by digest; None without complete splits."""
+    rows = real_data.records(experiment, trials, data)
+    if not rows or not rows[0]["splits"]:
+        return None
+    heading = f"Real data: {experiment.replace('_', ' ')}"
+    drawing = Drawing(
+        f"real_{experiment}",
+        lambda: figures.splits(rows, [score.label for score in real_data.SCORES[experiment]]),
+        heading,
+        f"Small dots: the {rows[0]['splits']} splits. Large dots: their mean, with a 95 % interval that allows for the "
+        "rows which the splits share. Best first. The open dot is told which rows are outliers.",
+    )
+    said = real_data.words(experiment, rows)
+    return Part(f"real_{experiment}", heading, said, [real_data.table(experiment, rows, trials)], [drawing])
 
 
 def _fidelity(shown: Sequence[ReportTrial], data: Dataset) -> Part:

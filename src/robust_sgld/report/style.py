@@ -64,7 +64,7 @@ STYLE: dict[str, Any] = {
     "axes.facecolor": PAPER,
     "savefig.facecolor": PAPER,
     "svg.hashsalt": "robust_sgld",
-    "pdf.fonttype": 42,
+    "pdf.fonttype": 3,  # TrueType would have to be cut down to the glyphs used, which takes longer than all drawing
 }
 
 Arguments = ParamSpec("Arguments")

@@ -16,7 +16,7 @@ from robust_sgld.dual import DualObjective
 from robust_sgld.problems import Problem, SigmoidRegression
 from robust_sgld.report import figures, published
 from robust_sgld.report.displacement import dro_of, typical_run
-from robust_sgld.report.formats import NOTHING, Column, Record, Table, share, sort_last
+from robust_sgld.report.formats import NOTHING, Column, Record, Table, scientific, share, sort_last
 from robust_sgld.report.trials import ReportTrial
 from robust_sgld.samplers import LangevinSampler, RobustSGLD
 from robust_sgld.theory import (
@@ -207,9 +207,7 @@ def quadrature_table(found: Sequence[TrialTheory]) -> Table:
         Column("trial's j", lambda r: f"{r['j']:g}", lambda r: r["j"]),
         *(_plain(f"robust_value_at_j{j}", f"j = {j}", value) for j in meshes),
         _plain("quadrature_error", "measured", error),
-        Column(
-            "bound", lambda r: _scientific(r["quadrature_bound"]), lambda r: sort_last(r["quadrature_bound"]), error
-        ),
+        Column("bound", lambda r: scientific(r["quadrature_bound"]), lambda r: sort_last(r["quadrature_bound"]), error),
     ]
     keys = [*(f"robust_value_at_j{j}" for j in meshes), "quadrature_error", "quadrature_bound"]
     records: list[Record] = [
@@ -287,10 +285,6 @@ def _interval(key: str, label: str, group: str) -> Column:
 
 def _number(value: float, digits: int) -> str:
     return NOTHING if math.isnan(value) else f"{value:.{digits}f}"
-
-
-def _scientific(value: float) -> str:
-    return NOTHING if math.isnan(value) else f"{value:.2g}" if value < 1e3 else f"{value:.1e}"
 
 
 def _power(log10: float) -> str:

@@ -13,7 +13,7 @@ from robust_sgld.dro import split
 from robust_sgld.dual import DualObjective
 from robust_sgld.problems import SigmoidRegression
 from robust_sgld.report.displacement import dro_of
-from robust_sgld.report.formats import share
+from robust_sgld.report.formats import scientific, share
 from robust_sgld.report.theory_page import TrialTheory, moved_along_z
 from robust_sgld.theory import LogNumber, dual_minimum, frontier_of, robust_value
 
@@ -173,7 +173,8 @@ def quadrature(found: Sequence[TrialTheory]) -> list[str]:
     if not math.isnan(sum(bounds)):
         orders = min(math.log10(limit / max(error, 1e-300)) for limit, error in zip(bounds, errors, strict=True))
         within = all(error <= limit for error, limit in zip(errors, bounds, strict=True))
-        text += f"; the bound allows {_range(bounds, '.1e')}"
+        ends = dict.fromkeys(scientific(end) for end in (min(bounds), max(bounds)))
+        text += f"; the bound allows {' to '.join(ends)}"
         text += f", at least {math.floor(orders)} orders of magnitude more" if within and orders >= 1 else ""
     text += "." + _falling(measured, own)
     recorded = [one.metric("excess_risk") for one in measured]

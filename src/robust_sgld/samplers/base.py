@@ -106,12 +106,21 @@ class LangevinSampler(ABC):
         states = self._chain(train, theta0, indices, noise)
         return self._loop(train, theta0, indices, noise) if states is None else states
 
-    def initial_state(self, theta0: float | np.ndarray | Sequence[float]) -> np.ndarray:
+    def numbers(self) -> dict[str, float]:
+        """What a user should know of the work so far beside the states, by name."""
+        return {}
+
+    def initial_state(self, theta0: str | float | np.ndarray | Sequence[float]) -> np.ndarray:
         """A start for this sampler: one number for every θ_i, or d numbers (α_0 = 0), or d+1 numbers (θ_0, α_0).
 
-        A sampler without α takes the θ_0 of d+1 numbers, so that one setting serves all samplers.
+        "guess" is the problem's own `guess`, which a network needs: units that start alike stay alike. A sampler
+        without α takes the θ_0 of d+1 numbers, so that one setting serves all samplers.
         """
         d = self.problem.n_params
+        if isinstance(theta0, str):
+            if theta0 != "guess":
+                raise InvalidInput(f"theta0 must be numbers, or guess for the problem's own, got {theta0!r}.")
+            theta0 = self.problem.guess()
         given = array("theta0", np.atleast_1d(theta0), shape=(None,))
         theta = np.full(d, given[0]) if given.size == 1 else given
         if len(theta) not in (d, d + 1):

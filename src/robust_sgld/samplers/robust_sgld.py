@@ -6,6 +6,7 @@ import numpy as np
 
 from robust_sgld.dro import DRO, split
 from robust_sgld.dual import DualObjective
+from robust_sgld.engines import Accuracy
 from robust_sgld.problems import Problem
 from robust_sgld.samplers.base import LangevinSampler
 
@@ -20,10 +21,23 @@ class RobustSGLD(LangevinSampler):
 
     name = "robust_sgld"
 
-    def __init__(self, problem: Problem, dro: DRO, step_size: float = 0.01, beta: float = 1e9, engine: str = "auto"):
+    def __init__(
+        self,
+        problem: Problem,
+        dro: DRO,
+        step_size: float = 0.01,
+        beta: float = 1e9,
+        engine: str = "auto",
+        tolerance: float = 1e-8,
+        samples: int = 1000,
+        engine_seed: int = 0,
+    ):
+        """`tolerance` is the error that engine `chain` may make in the log of a sum; `samples` and `engine_seed` belong
+        to engine `monte_carlo`; the other engines are exact to rounding.
+        """
         super().__init__(problem, step_size, beta)
         self.dro = dro
-        self.dual = DualObjective(problem, dro, engine)
+        self.dual = DualObjective(problem, dro, engine, Accuracy(tolerance, samples, engine_seed))
 
     @property
     def state_dim(self) -> int:
@@ -49,6 +63,9 @@ class RobustSGLD(LangevinSampler):
     def objective(self, theta_bar: np.ndarray, data: np.ndarray) -> np.ndarray:
         """v^{δ,ℓ,j} of (…, d+1) states over the floored data."""
         return self.dual.v(theta_bar, data)
+
+    def numbers(self) -> dict[str, float]:
+        return self.dual.engine.numbers()
 
     def _chain(
         self, train: np.ndarray, theta0: np.ndarray, indices: np.ndarray, noise: np.ndarray

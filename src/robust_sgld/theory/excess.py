@@ -19,6 +19,10 @@ from robust_sgld.theory.minimum import DualMinimum, PrimalMinimum, dual_minimum,
 from robust_sgld.theory.values import robust_value
 from robust_sgld.trial import TrialResult
 
+INTEGRALS = 2000
+"""About how many integrals over the data the minimisations of `measured_excess_risk` take."""
+MOST_SECONDS = 120.0
+
 
 @dataclass(frozen=True)
 class Mean:
@@ -32,7 +36,7 @@ class Mean:
     @classmethod
     def of(cls, values: np.ndarray) -> Mean:
         """Of the finite values; a run that diverged has none."""
-        from scipy.stats import t
+        from scipy.special import stdtrit  # scipy.stats takes a second to import
 
         values = values[np.isfinite(values)]
         if values.size == 0:
@@ -40,7 +44,7 @@ class Mean:
         mean = float(values.mean())
         if values.size == 1:
             return cls(mean, math.nan, math.nan, 1)
-        half = float(t.ppf(0.975, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size))
+        half = float(stdtrit(values.size - 1, 0.975) * values.std(ddof=1) / math.sqrt(values.size))
         return cls(mean, mean - half, mean + half, values.size)
 
 
@@ -50,12 +54,16 @@ class ExcessRisk:
 
     v: np.ndarray
     """(R,) v^{δ,ℓ,j}(θ̄_n)"""
+    v_max: np.ndarray
+    """(R,) v^{ℓ,j}(θ̄_n), with the true maximum"""
     u: np.ndarray
     """(R,) u^{ℓ,j}(θ_n), the robust value"""
     smoothed: DualMinimum
     """z_{D,ℓ,j,δ}"""
     primal: PrimalMinimum
     """z_{P,ℓ,j}"""
+    smoothing_bound: float
+    """δ log N, which v^{ℓ,j} - v^{δ,ℓ,j} does not exceed (eqn:nesterov_ineq)"""
     step_ratio: float | None
     """λ/λ_max,δ; None where the problem declares no constants"""
 
@@ -68,6 +76,11 @@ class ExcessRisk:
     def excess(self) -> Mean:
         """E[u^{ℓ,j}(θ_n)] - z_{P,ℓ,j}, the left side of corollary:excess_risk_discrete."""
         return Mean.of(self.u - self.primal.value)
+
+    @property
+    def smoothing_error(self) -> Mean:
+        """E[v^{ℓ,j}(θ̄_n) - v^{δ,ℓ,j}(θ̄_n)]."""
+        return Mean.of(self.v_max - self.v)
 
     @property
     def robust_value(self) -> Mean:
@@ -86,6 +99,8 @@ class ExcessRisk:
             "robust_value": self.robust_value.mean,
             "smallest_robust_value": self.primal.value,
             "smallest_objective": self.smoothed.value,
+            "smoothing_error": self.smoothing_error.mean,
+            "smoothing_bound": self.smoothing_bound,
         }
         if self.step_ratio is not None:
             numbers["step_size_over_max"] = self.step_ratio
@@ -104,15 +119,23 @@ def measured_excess_risk(result: TrialResult, sampler: LangevinSampler, data: Da
         raise InvalidInput(f"an excess risk is measured for robust_sgld, not for {sampler.name}, which has no dual.")
     dual = sampler.dual
     frontier = frontier_of(sampler.problem, sampler.dro, data.train)
+    seconds = 1e-6 * dual.engine.microseconds(dual.problem, dual.dro) * len(frontier.weights) * INTEGRALS
+    if seconds > MOST_SECONDS:
+        raise InvalidInput(
+            f"finding the smallest objective with engine={dual.engine.name} would take about {seconds:.0f} s, more "
+            f"than the {MOST_SECONDS:g} that a trial spends on it."
+        )
     states = result.states[:, -1]
     finite = np.isfinite(states).all(axis=1)
-    v, u = np.full(len(states), np.nan), np.full(len(states), np.nan)
+    v, v_max, u = np.full((3, len(states)), np.nan)
     if finite.any():
         v[finite] = dual.integral(states[finite], frontier.atoms, frontier.weights)
+        v_max[finite] = dual.integral(states[finite], frontier.atoms, frontier.weights, maximum=True)
         u[finite] = [robust_value(frontier, theta).value for theta in split(states[finite])[0]]
     known = states[[int(np.nanargmin(v))]] if finite.any() else None
     smoothed = dual_minimum(dual, frontier.atoms, frontier.weights, known=known)
-    return ExcessRisk(v, u, smoothed, primal_minimum(dual, frontier, smoothed), _step_ratio(sampler))
+    primal = primal_minimum(dual, frontier, smoothed)
+    return ExcessRisk(v, v_max, u, smoothed, primal, dual.dro.delta * dual.grid.log_size, _step_ratio(sampler))
 
 
 def _step_ratio(sampler: RobustSGLD) -> float | None:

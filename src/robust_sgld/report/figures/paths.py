@@ -159,11 +159,11 @@ thousands = FuncFormatter(_thousands)
 
 
 def small_log_labels(axis: XAxis | YAxis) -> None:
-    """Plain numbers on a logarithmic axis of losses, as many as its range needs; for after everything is drawn."""
+    """Plain numbers on a logarithmic axis of losses or seconds, as many as its range needs; for when all is drawn."""
     low, high = sorted(axis.get_view_interval())
     axis.set_minor_formatter(NullFormatter())
     if high < 3 * low:
-        axis.set_major_locator(MaxNLocator(5))
+        axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         axis.set_minor_locator(NullLocator())
     else:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > 20 * low else (1, 1.5, 2, 3, 5, 7)))

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
+from matplotlib.ticker import NullLocator, PercentFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from robust_sgld.report.figures.paths import small_log_labels
@@ -79,7 +79,7 @@ def grid_cost(series: Sequence[Series]) -> Figure:
     loss.set(yscale="log", ylabel="test loss after the last update")
     small_log_labels(loss.yaxis)
     cost.set(yscale="log", ylabel="seconds a run, one core")
-    cost.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    small_log_labels(cost.yaxis)
     values = sorted({value for one in series for value in one.values})
     for axes in (loss, cost):
         axes.set_xticks(values, [f"{value:g}" for value in values])
