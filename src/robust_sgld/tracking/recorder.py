@@ -23,9 +23,9 @@ import numpy as np
 
 from robust_sgld.data import Dataset
 from robust_sgld.problems import LinearIndexProblem, LogisticLoss
+from robust_sgld.result import TrialResult, bands
 from robust_sgld.samplers import LangevinSampler
 from robust_sgld.tracking.store import CONFIG_FILE, TRIAL_FILE, Store, TrackingLost
-from robust_sgld.trial import TrialResult, bands
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Run
