@@ -139,10 +139,10 @@ class LossEvaluator:
         with torch.enable_grad():
             loss = self.problem.U(at, rows).mean()
         if loss.requires_grad:
-            (gradient,) = torch.autograd.grad(loss, at)
+            (slope,) = torch.autograd.grad(loss, at)
         else:
-            gradient = self.problem.grad(at.detach(), rows).mean(0)
-        return float(loss.detach()), gradient.numpy()
+            slope = self.problem.grad(at.detach(), rows).mean(0)
+        return float(loss.detach()), slope.numpy()
 
     def prediction_errors(self, theta: np.ndarray) -> np.ndarray:
         """Mean squared error of the prediction at every row of theta (n, d), whatever the loss: (target(y) - s(t))².
