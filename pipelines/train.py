@@ -52,7 +52,10 @@ def prepared(settings: Settings, data: rs.Dataset) -> rs.LangevinSampler:
     """The sampler of the config, after every check that can be made before the first update."""
     sampler = settings.make_sampler(data)
     sampler.check_data(f"{data.name} train", data.train, data.columns)
-    sampler.initial_state(settings.theta0)
+    try:
+        sampler.initial_state(settings.theta0)
+    except rs.InvalidInput as error:
+        raise rs.InvalidInput(f"sampler.{error}") from None
     return sampler
 
 
