@@ -3,7 +3,12 @@
 PYTHON ?= python3
 ARGS ?=                                  # overrides for the stages, e.g. make sweep ARGS="trial.runs=10"
 METHODS ?=                               # narrows the sweep, e.g. METHODS="eta2=0.5,2.0"
-ROOT ?= $(CURDIR)
+ROOT ?= .
+export ARGS METHODS
+# make cannot name a target with a space in it; the folder of the project itself may have some
+ifneq ($(words $(ROOT)),1)
+$(error ROOT must be the path of a folder without spaces, got '$(ROOT)')
+endif
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -20,7 +25,7 @@ CORE := $(shell find src pipelines -name '*.py' -not -path '*/report/*' -not -na
 DRAWING := $(shell find src/robust_sgld/report pipelines/report.py -type f -not -path '*/__pycache__/*')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup data train sweep report reproduce smoke ui rerun bench test chaos lint types format check lock clean FORCE
+.PHONY: help setup data train sweep report reproduce smoke ui sync rerun bench test chaos lint types format check audit lock clean FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -36,42 +41,46 @@ $(READY): pyproject.toml constraints.txt
 # The overrides are a dependency too: other ARGS, another run.
 $(SETTINGS): FORCE
 	@mkdir -p $(STAMPS)
-	@echo '$(strip $(ARGS) $(METHODS))' | cmp -s - $@ || echo '$(strip $(ARGS) $(METHODS))' > $@
+	@printf '%s\n' "$$ARGS $$METHODS" | cmp -s - $@ || printf '%s\n' "$$ARGS $$METHODS" > $@
 
 data: $(DATA) ## make the data set
 $(DATA): $(CONF) src/robust_sgld/data.py $(SETTINGS) | $(READY)
-	$(RUN) -m pipelines.data root=$(ROOT) $(ARGS)
+	$(RUN) -m pipelines.data 'root=$(ROOT)' $(ARGS)
 	@touch $@
 
 train: $(DATA) ## one trial: make train ARGS="sampler=sgld"
-	$(RUN) -m pipelines.train root=$(ROOT) $(ARGS)
+	$(RUN) -m pipelines.train 'root=$(ROOT)' $(ARGS)
 
 sweep: $(SWEEP) ## the paper's six η2 and vanilla SGLD, 100 runs each
-$(SWEEP): $(DATA) $(CONF) $(CORE) $(SETTINGS) | $(READY)
-	$(RUN) -m pipelines.train root=$(ROOT) +experiment=table2 $(METHODS) $(ARGS)
+# Without its database nothing is done, whatever the stamp says; trials that are complete are skipped.
+$(SWEEP): $(DATA) $(CONF) $(CORE) $(SETTINGS) $(if $(wildcard $(ROOT)/mlruns/mlflow.db),,FORCE) | $(READY)
+	$(RUN) -m pipelines.train 'root=$(ROOT)' +experiment=table2 $(METHODS) $(ARGS)
 	@touch $@
 
 report: $(REPORT) ## tables, figures and outputs/report/index.html
 $(REPORT): $(SWEEP) $(DRAWING) | $(READY)
-	$(RUN) -m pipelines.report root=$(ROOT) $(ARGS)
+	$(RUN) -m pipelines.report 'root=$(ROOT)' $(ARGS)
 
 reproduce: $(REPORT) ## data, sweep and report: the paper's Table 2 and Figures 1 and 2
 	@echo "The report is $(REPORT)"
 
 smoke: ## the same chain on tiny trials of three methods, under outputs/smoke
-	@$(MAKE) --no-print-directory reproduce ROOT=$(CURDIR)/outputs/smoke ARGS=trial=smoke METHODS=eta2=0.5,2.0
+	@$(MAKE) --no-print-directory reproduce ROOT=outputs/smoke ARGS=trial=smoke METHODS=eta2=0.5,2.0
 
 ui: $(READY) ## compare the trials in MLflow, on 127.0.0.1
-	$(RUN) -m pipelines.ui root=$(ROOT) $(ARGS)
+	$(RUN) -m pipelines.ui 'root=$(ROOT)' $(ARGS)
+
+sync: $(READY) ## deliver finished trials that a tracking server did not take
+	$(RUN) -m pipelines.sync 'root=$(ROOT)' $(ARGS)
 
 rerun: $(READY) ## run a recorded trial again: make rerun ID=<MLflow run id>
-	$(RUN) -m pipelines.rerun run_id=$(ID) root=$(ROOT) $(ARGS)
+	$(RUN) -m pipelines.rerun 'run_id=$(ID)' 'root=$(ROOT)' $(ARGS)
 
 bench: $(READY) ## speed and memory, as ratios, to outputs/bench.json
 	$(RUN) -m benchmarks
 
 test: $(READY) ## all tests
-	$(RUN) -m pytest
+	$(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 chaos: $(READY) ## kill, fill, freeze: 50 kills and other faults on real trials, and what is left of them
 	$(RUN) -m tests.chaos
@@ -88,6 +97,10 @@ format: $(READY) ## let ruff mend what it can
 	$(RUN) -m ruff format .
 
 check: lint types test ## lint, types and tests, as CI runs them
+
+audit: $(READY) ## check the pinned versions against the public advisories
+	$(RUN) -m pip install --quiet pip-audit
+	$(RUN) -m pip_audit --requirement constraints.txt --no-deps --disable-pip
 
 lock: $(READY) ## pin the versions of today into constraints.txt
 	$(RUN) -m pip install --quiet pip-tools

@@ -16,7 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 import robust_sgld as rs
 from pipelines.targets import call_target, check_keys, checked_allow, find_target, parameters
-from robust_sgld.checks import InvalidInput, integer, positive
+from robust_sgld.checks import InvalidInput, integer, positive, real
 from robust_sgld.parallel import check_backend
 from robust_sgld.rng import checked_seed
 from robust_sgld.tracking import without_password
@@ -32,6 +32,9 @@ WHERE_IT_RUNS = ("workers", "backend", "scheduler")
 TRACKING_KEYS = ("uri", "artifacts", "experiment", "children")
 CHILDREN = ("headline", "curves", "none")
 MAX_N_ITER = 10**8
+"""A run's path is held in memory."""
+MAX_RUNS = 10**7
+MAX_WORKERS = 4096
 
 
 @functools.cache
@@ -88,7 +91,10 @@ class Settings:
             trial[key] = integer(f"trial.{key}", trial[key], least=1)
         trial["tolerance"] = positive("trial.tolerance", trial["tolerance"])
         if trial["workers"] is not None:
-            trial["workers"] = integer("trial.workers", trial["workers"], least=1)
+            trial["workers"] = _at_most(
+                MAX_WORKERS, "trial.workers", integer("trial.workers", trial["workers"], least=1)
+            )
+        _at_most(MAX_RUNS, "trial.runs", trial["runs"])
         check_backend(trial["backend"], trial["scheduler"])
         tracking = resolved["tracking"]
         if tracking["children"] not in CHILDREN:
@@ -98,12 +104,14 @@ class Settings:
         positive("eta2", resolved["eta2"])
         if resolved["dro"].get("eta2", resolved["eta2"]) != resolved["eta2"]:
             raise InvalidInput("eta2 is set at the top level: eta2=… instead of dro.eta2=…")
-        if trial["n_iter"] > MAX_N_ITER:
-            raise InvalidInput(f"trial.n_iter must be at most {MAX_N_ITER}: a run's path is held in memory.")
+        _at_most(MAX_N_ITER, "trial.n_iter", trial["n_iter"])
         _check_tracking(tracking)
         allow = checked_allow(resolved["allow"])
         for group in ("data", "problem", "dro", "sampler"):
             check_keys(group, resolved[group], allow)
+        _check_theta0(resolved["sampler"].get("theta0"))
+        if not isinstance(resolved["experiment"], str):
+            raise InvalidInput(f"experiment must be a name, got {resolved['experiment']!r}.")
         return cls(
             resolved=resolved,
             root=Path(absolute_folder(resolved["root"])),
@@ -248,6 +256,20 @@ def _check_tracking(tracking: Mapping[str, Any]) -> None:
         raise InvalidInput(f"tracking.artifacts must be the path of a folder, got {artifacts!r}.")
     if not isinstance(experiment, str) or not experiment.strip(" .") or "/" in experiment:
         raise InvalidInput(f"tracking.experiment must be a name without '/', got {experiment!r}.")
+
+
+def _at_most(largest: int, name: str, value: int) -> int:
+    if value > largest:
+        raise InvalidInput(f"{name} must be at most {largest}, got {value}.")
+    return value
+
+
+def _check_theta0(theta0: Any) -> None:
+    numbers = theta0 if isinstance(theta0, list) and theta0 else [theta0]
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise InvalidInput(f"sampler.theta0 must be a number or a list of numbers, got {theta0!r}.")
+        real("sampler.theta0", number)
 
 
 def _known(where: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:

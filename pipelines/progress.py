@@ -25,9 +25,12 @@ def progress(label: str, total: int) -> Iterator[Progress]:
             yield lambda done, _: bar.update(done - bar.n) and None
         return
     began = said = time.monotonic()
+    before: int | None = None
 
     def line(done: int, total: int) -> None:
-        nonlocal said
+        nonlocal said, before
+        if before is None:
+            before = done - 1  # runs of an earlier attempt say nothing of the speed
         now = time.monotonic()
         if now - said >= SECONDS_BETWEEN_LINES and done < total:
             said, seconds = now, now - began
@@ -37,7 +40,7 @@ def progress(label: str, total: int) -> Iterator[Progress]:
                 done,
                 total,
                 seconds,
-                seconds * (total - done) / done,
+                seconds * (total - done) / (done - before),
             )
 
     yield line

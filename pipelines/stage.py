@@ -8,12 +8,14 @@ import re
 import shutil
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import hydra
+from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.types import RunMode
@@ -21,6 +23,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from pipelines.config import CONFIG_DIR, register_resolvers
+from pipelines.paths import check_paths
 from pipelines.sweep import SweepFailed, install
 from robust_sgld.checks import InvalidInput
 from robust_sgld.tracking import TrackingLost
@@ -50,6 +53,10 @@ def run_stage(
     logging.raiseExceptions = False  # a log file on a full disk is no reason for a traceback a line
     # Hydra takes -m only before or after all overrides; people put it anywhere
     sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in MULTIRUN)
+    try:
+        _check_flags()
+    except InvalidInput as error:
+        return _refuse(error)
     wrapped = _leaving_nothing(task)
     wrapped.check = check  # type: ignore[attr-defined]
     command = hydra.main(version_base="1.3", config_path=str(CONFIG_DIR), config_name=config_name)(wrapped)
@@ -60,14 +67,31 @@ def run_stage(
     except SweepFailed as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except ValueError as error:
-        if "Config group override" not in str(error):  # Hydra's word for group=null
+    except (ValueError, TypeError, AssertionError) as error:
+        if not _raised_by_hydra(error):
             raise
         return _refuse(error)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
     return 0
+
+
+def _raised_by_hydra(error: BaseException) -> bool:
+    """Whether the error began in Hydra, which trips over some overrides, as trial=[1], where it should refuse them."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and Path(frames[-1].filename).is_relative_to(Path(hydra.__file__).parent)
+
+
+def _check_flags() -> None:
+    """Flags that Hydra does not have, in a sentence instead of its two screens of usage."""
+    parser = get_args_parser()
+
+    def refuse(message: str) -> NoReturn:
+        raise InvalidInput(f"{message}; --help lists what there is.")
+
+    parser.error = refuse  # type: ignore[method-assign]
+    parser.parse_args()
 
 
 def one_sentence(error: BaseException) -> str:
@@ -77,6 +101,11 @@ def one_sentence(error: BaseException) -> str:
         line for line in lines if not line.startswith(("full_key:", "object_type=", "reference_type=", "See https"))
     ]
     text = " ".join(kept).removeprefix("InvalidInput raised while resolving interpolation: ") or type(error).__name__
+    merged = re.match(r"Error merging override (\S+)", text)
+    if merged:
+        return f"{merged[1]} does not fit the config: a value of another kind belongs there."
+    if isinstance(error, ValueError | TypeError | AssertionError) and _raised_by_hydra(error):
+        return "the overrides cannot be read: a group is chosen by the name of one of its files, as sampler=sgld."
     unknown = re.match(r"Could not override '([^']+)'\. To append to your config", text)
     return f"{unknown[1]} is not a key of the config; --cfg job lists them." if unknown else text
 
@@ -87,6 +116,8 @@ def _leaving_nothing(task: Callable[[DictConfig], Any]) -> Callable[[DictConfig]
     @wraps(task)
     def wrapped(cfg: DictConfig) -> Any:
         try:
+            given = HydraConfig.get()
+            check_paths(cfg, Path(given.runtime.output_dir), [*given.overrides.task, *given.overrides.hydra])
             return task(cfg)
         except (*USER_ERRORS, OSError) as error:
             if HydraConfig.get().mode == RunMode.MULTIRUN:

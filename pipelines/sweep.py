@@ -45,7 +45,9 @@ class CheckedSweeper(BasicSweeper):
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
         overrides = parser.parse_overrides([*self._parse_config(), *arguments])
         batches = self.split_arguments(overrides, self.max_batch_size)
-        self._check([point for batch in batches for point in batch])
+        points = [point for batch in batches for point in batch]
+        common = set.intersection(*(set(point) for point in points)) if len(points) > 1 else set()
+        self._check(points, common)
         folder = Path(self.config.hydra.sweep.dir)
         folder.mkdir(parents=True, exist_ok=True)
         OmegaConf.save(self.config, folder / "multirun.yaml")
@@ -55,11 +57,11 @@ class CheckedSweeper(BasicSweeper):
         jobs = [job for batch_of_jobs in returns for job in batch_of_jobs]
         failed = [job for job in jobs if job.status == JobStatus.FAILED]
         if failed:
-            lines = [f"  {' '.join(job.overrides or [])}: {_reason(job)}" for job in failed]
+            lines = [f"  {_swept(job.overrides or [], common)}: {_reason(job)}" for job in failed]
             raise SweepFailed("\n".join([f"{len(failed)} of {len(jobs)} jobs of the sweep failed:", *lines]))
         return returns
 
-    def _check(self, points: Sequence[Sequence[str]]) -> None:
+    def _check(self, points: Sequence[Sequence[str]], common: set[str]) -> None:
         """Composes every point and lets the stage check it: a bad one is refused before anything runs."""
         check: Callable[[DictConfig], None] | None = getattr(self.launcher.task_function, "check", None)  # type: ignore[union-attr]
         for number, point in enumerate(points):
@@ -71,7 +73,7 @@ class CheckedSweeper(BasicSweeper):
             try:
                 check(config)
             except (InvalidInput, OmegaConfBaseException) as error:
-                raise InvalidInput(f"point {number} of the sweep ({' '.join(point)}): {error}") from None
+                raise InvalidInput(f"point {number} of the sweep ({_swept(point, common)}): {error}") from None
 
     def _launch(self, batch: Sequence[Sequence[str]], first: int) -> Sequence[JobReturn]:
         assert self.launcher is not None
@@ -98,6 +100,11 @@ def _died() -> tuple[type[Exception], ...]:
     except ImportError:
         return (BrokenProcessPool,)
     return (BrokenProcessPool, UncompletedJobError)
+
+
+def _swept(point: Sequence[str], common: set[str]) -> str:
+    """What a point has of its own."""
+    return " ".join(word for word in point if word not in common)
 
 
 def _reason(job: JobReturn) -> str:

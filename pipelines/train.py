@@ -26,8 +26,8 @@ from robust_sgld.tracking import Store, TrackingLost, TrialFolder, TrialRecord, 
 
 log = logging.getLogger(__name__)
 
-USUAL = {"data": "paper", "sampler": "robust_sgld", "dro": "paper"}
-SAID_ELSEWHERE = {"data": ("q", "support"), "dro": ("eta2",), "sampler": ("engine",)}
+USUAL = {"data": "paper", "problem": "sigmoid_regression", "sampler": "robust_sgld", "dro": "paper"}
+SAID_ELSEWHERE = {"data": ("q", "support"), "problem": (), "dro": ("eta2",), "sampler": ("engine",)}
 SYMBOLS = {"delta": "δ", "eta1": "η1", "step_size": "λ", "beta": "β", "theta0": "θ0"}
 
 _done_in_this_sweep: dict[str, float] = {}
@@ -52,7 +52,10 @@ def prepared(settings: Settings, data: rs.Dataset) -> rs.LangevinSampler:
     """The sampler of the config, after every check that can be made before the first update."""
     sampler = settings.make_sampler(data)
     sampler.check_data(f"{data.name} train", data.train, data.columns)
-    sampler.initial_state(settings.theta0)
+    try:
+        sampler.initial_state(settings.theta0)
+    except rs.InvalidInput as error:
+        raise rs.InvalidInput(f"sampler.{error}") from None
     return sampler
 
 
@@ -213,9 +216,9 @@ def run_color(settings: Settings, sampler: rs.LangevinSampler) -> str:
 def unusual(settings: Settings) -> list[str]:
     """What is not as in the config files, e.g. ["δ=0.05", "seed=7"], and the data where not the paper's."""
     found = [f"seed={settings.seed}"] if settings.seed else []
-    for group in ("data", "sampler", *(["dro"] if settings.uses_dro else [])):
+    for group in ("data", "problem", "sampler", *(["dro"] if settings.uses_dro else [])):
         file = _config_file(settings, group)
-        found += [f"data={file.stem}"] if group == "data" and file.stem != "paper" else []
+        found += [f"{group}={file.stem}"] if group in ("data", "problem") and file.stem != USUAL[group] else []
         usual = _values(file)
         for key, value in settings.resolved[group].items():
             if key in SAID_ELSEWHERE[group] or stable_hash(value) == stable_hash(usual.get(key)):

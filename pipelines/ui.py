@@ -9,10 +9,12 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from typing import IO
 
 from omegaconf import DictConfig, open_dict
 
@@ -72,34 +74,36 @@ def serve(cfg: DictConfig) -> None:
     command = [
         sys.executable, "-m", "mlflow", "server", "--backend-store-uri", store.uri, "--host", HOST,
         "--port", base.rsplit(":", 1)[1], "--workers", "1",
+        # a page elsewhere cannot reach the server under a name of its own
+        "--allowed-hosts", f"{HOST}:*,localhost:*",
     ]  # fmt: skip
     if settings.tracking.artifacts is not None:
         command += ["--default-artifact-root", settings.tracking.artifacts.as_uri()]
     light = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
     print("Starting the MLflow server …", flush=True)
-    server = subprocess.Popen(
-        command, env={**os.environ, **light}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        _wait(server, base)
-        if not store.trials():
-            print("No trial is finished yet: python -m pipelines.train trial=smoke makes one in seconds.")
-        print(
-            f"Compare the trials at\n\n    {comparison_url(base, store.experiment_id)}\n\nCtrl-C stops the server.",
-            flush=True,
-        )
-        server.wait()
-    finally:
-        server.terminate()
-        server.wait(timeout=20)
+    # not a pipe: one that nobody empties would stop the server once it is full
+    with tempfile.TemporaryFile("w+") as errors:
+        server = subprocess.Popen(command, env={**os.environ, **light}, stdout=subprocess.DEVNULL, stderr=errors)
+        try:
+            _wait(server, base, errors)
+            if not store.trials():
+                print("No trial is finished yet: python -m pipelines.train trial=smoke makes one in seconds.")
+            print(
+                f"Compare the trials at\n\n    {comparison_url(base, store.experiment_id)}\n\nCtrl-C stops the server.",
+                flush=True,
+            )
+            server.wait()
+        finally:
+            server.terminate()
+            server.wait(timeout=20)
 
 
-def _wait(server: subprocess.Popen[str], base: str, seconds: float = 90) -> None:
+def _wait(server: subprocess.Popen[bytes], base: str, errors: IO[str], seconds: float = 90) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if server.poll() is not None:
-            assert server.stderr is not None
-            lines = [line for line in server.stderr.read().splitlines() if line.strip()]
+            errors.seek(0)
+            lines = [line for line in errors.read().splitlines() if line.strip()]
             raise InvalidInput(f"the MLflow server did not start: {lines[-1] if lines else 'no message'}")
         try:
             with urllib.request.urlopen(f"{base}/health", timeout=2):

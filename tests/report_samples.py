@@ -9,7 +9,7 @@ import numpy as np
 
 from robust_sgld.report import ReportTrial
 from robust_sgld.report.published import DATA_DIGEST
-from robust_sgld.trial import TrialResult
+from robust_sgld.result import TrialResult
 
 REFERENCE = 0.005014
 THETA_STAR = np.array([-0.5, 0.5, 0.1, -0.2])

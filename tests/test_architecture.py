@@ -16,7 +16,7 @@ LAYERS = [
     {"checks", "files", "kernels", "blas"},
     {"rng", "grid", "npz", "problems", "diagnostics", "scaling", "tables", "parallel"},
     {"data", "dro", "shards"},
-    {"tabular"},
+    {"tabular", "result"},
     {"engines", "losses"},
     {"dual"},
     {"samplers"},

@@ -174,7 +174,7 @@ def test_stable_hash_and_flatten():
 
 def test_groups_are_folders_of_conf():
     folders = {path.name for path in CONFIG_DIR.iterdir() if path.is_dir()}
-    assert folders == {*GROUPS, "backend", "experiment"}
+    assert folders == {*GROUPS, "backend", "experiment", "hydra"}
 
 
 @pytest.mark.parametrize(

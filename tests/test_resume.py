@@ -134,16 +134,16 @@ def test_a_trial_stopped_between_any_two_writes_is_recorded_once(name, calls, fr
     assert not folder_of(fresh).path.exists()
 
 
-def test_a_model_that_was_half_logged_is_replaced(fresh, monkeypatch):
-    import mlflow
-
-    stopped_by(
-        monkeypatch, fresh, [(mlflow.MlflowClient, "finalize_logged_model", stop), (mlflow.pyfunc, "save_model", stop)]
-    )
+@pytest.mark.parametrize("name", ["create_logged_model", "log_model_artifacts", "finalize_logged_model", "log_outputs"])
+def test_a_model_that_was_half_logged_is_finished(name, fresh, monkeypatch):
+    stopped_at(monkeypatch, fresh, name)
     train(small(fresh))
     store = store_of(fresh)
     (model,) = store.client.search_logged_models([store.experiment_id])
+    (trial,) = store.trials()
     assert model.status == "READY"
+    outputs = store.client.get_run(trial.run_id).outputs.model_outputs
+    assert [output.model_id for output in outputs] == [model.model_id]
 
 
 def test_numbers_written_otherwise_continue_the_same_trial(fresh, monkeypatch):

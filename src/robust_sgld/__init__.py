@@ -26,14 +26,15 @@ from robust_sgld.problems import (
     SquaredLoss,
     TwoLayerNetwork,
 )
+from robust_sgld.result import TrialResult, bands
 from robust_sgld.rng import Draws, draws
 from robust_sgld.samplers import SGLD, DivergenceWarning, LangevinSampler, RobustSGLD
 from robust_sgld.scaling import Scaling, standardise
 from robust_sgld.selection import criteria, held_out_losses
 from robust_sgld.tabular import bundled_dataset, file_dataset, tabular_dataset
-from robust_sgld.trial import TrialResult, bands, run_trial
+from robust_sgld.trial import run_trial
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -83,6 +83,10 @@ class Dataset:
         """What `save` wrote; refuses a file that is something else or whose rows do not match their digest."""
         names = ("train", "test", "theta_star", "outlier", "scaling", "columns", "name", "digest")
         stored = read_arrays(path, names, "a stored data set")
+        dimensions = {"train": 2, "test": 2, "theta_star": 1, "outlier": 1, "columns": 1, "name": 0, "digest": 0}
+        wrong = [name for name, ndim in dimensions.items() if stored[name].ndim != ndim]
+        if wrong or len(stored["outlier"]) not in (0, len(stored["train"])):
+            raise InvalidInput(f"{path} is not a stored data set: its {(wrong or ['outlier'])[0]} has a wrong shape.")
         data = cls(
             stored["train"],
             stored["test"],

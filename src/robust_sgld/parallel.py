@@ -99,7 +99,7 @@ def _on_cluster(function: Callable[[T], R], items: Sequence[T], scheduler: str) 
         _check_workers(client, scheduler)
         shared = client.scatter(function, broadcast=True)  # one copy a worker, not one a task
         futures = [client.submit(_call, shared, item, pure=False) for item in items]
-        for future in as_completed(futures):
+        for future in as_completed(futures, loop=client.loop):
             yield future.result()
             future.release()
 

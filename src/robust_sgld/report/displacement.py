@@ -14,7 +14,7 @@ from robust_sgld.dro import DRO, iota, split
 from robust_sgld.problems import SigmoidRegression
 from robust_sgld.report import published
 from robust_sgld.report.trials import ReportTrial, Setting
-from robust_sgld.trial import TrialResult
+from robust_sgld.result import TrialResult
 
 MOST_POINTS = 1_000_000
 """of a grid that is enumerated here"""

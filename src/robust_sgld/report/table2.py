@@ -13,7 +13,7 @@ from robust_sgld.report.agreement import LEVEL, RULE, judge
 from robust_sgld.report.formats import NOTHING, Column, Record, Table, mse, seconds, share, sort_last, whole
 from robust_sgld.report.statistics import deviation, mean, quantile
 from robust_sgld.report.trials import ReportTrial, departures, method_label
-from robust_sgld.trial import TrialResult
+from robust_sgld.result import TrialResult
 
 
 @dataclass(frozen=True)

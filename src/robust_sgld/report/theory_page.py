@@ -18,6 +18,7 @@ from robust_sgld.report import figures, published
 from robust_sgld.report.displacement import dro_of, typical_run
 from robust_sgld.report.formats import NOTHING, Column, Record, Table, scientific, share, sort_last
 from robust_sgld.report.trials import ReportTrial
+from robust_sgld.result import TrialResult
 from robust_sgld.samplers import LangevinSampler, RobustSGLD
 from robust_sgld.theory import (
     BeforeAndAfter,
@@ -31,7 +32,6 @@ from robust_sgld.theory import (
     values_at,
     worst_case,
 )
-from robust_sgld.trial import TrialResult
 
 MOST_VISITS = 20_000_000
 """atoms times grid points beyond which the worst case is not computed for a page; the paper's are 3 million"""

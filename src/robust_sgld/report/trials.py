@@ -8,7 +8,7 @@ from typing import Any
 
 from robust_sgld.checks import InvalidInput
 from robust_sgld.report import published
-from robust_sgld.trial import TrialResult
+from robust_sgld.result import TrialResult
 
 Setting = float | str | tuple[float, ...] | None
 Method = tuple[str, float | None]

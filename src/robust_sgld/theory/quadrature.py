@@ -11,11 +11,11 @@ import numpy as np
 from robust_sgld.checks import InvalidInput
 from robust_sgld.dro import DRO
 from robust_sgld.problems import Problem
+from robust_sgld.result import TrialResult
 from robust_sgld.samplers import LangevinSampler, RobustSGLD
 from robust_sgld.theory.constants import TheoryConstants, mesh_factor
 from robust_sgld.theory.frontier import Frontier
 from robust_sgld.theory.values import robust_value
-from robust_sgld.trial import TrialResult
 
 QUICK_VISITS = 500_000_000
 """of grid points, on the meshes that `trial_quadrature` takes: half a second"""

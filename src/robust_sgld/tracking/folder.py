@@ -21,8 +21,8 @@ from filelock import FileLock, Timeout
 
 from robust_sgld.checks import InvalidInput
 from robust_sgld.files import TEMPORARY, remove_unfinished, write_whole
+from robust_sgld.result import TrialResult
 from robust_sgld.tracking.store import CONFIG_FILE, TRIAL_FILE
-from robust_sgld.trial import TrialResult
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -24,9 +23,9 @@ import numpy as np
 
 from robust_sgld.data import Dataset
 from robust_sgld.problems import LinearIndexProblem, LogisticLoss
+from robust_sgld.result import TrialResult, bands
 from robust_sgld.samplers import LangevinSampler
 from robust_sgld.tracking.store import CONFIG_FILE, TRIAL_FILE, Store, TrackingLost
-from robust_sgld.trial import TrialResult, bands
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric, Run
@@ -161,7 +160,7 @@ class TrialRecorder:
         if self.record.children != "none":
             self._log_children(result, at)
         if isinstance(sampler.problem, LinearIndexProblem):
-            self._log_model(result, sampler.problem)  # last, because MLflow ends the run with it
+            self._log_model(result, sampler.problem)
 
     def _log_metrics(self, run_id: str, metrics: list[Metric]) -> None:
         for start in range(0, len(metrics), BATCH):
@@ -193,13 +192,14 @@ class TrialRecorder:
         Where the data have a scaling it takes the file's columns and predicts in the target's units; for labels it
         predicts the probability of the larger one.
         """
-        import mlflow
-        from mlflow.models import infer_signature
+        from mlflow import pyfunc
+        from mlflow.entities import LoggedModelOutput
+        from mlflow.models import Model, infer_signature
         from pandas import DataFrame
 
         final = result.theta[:, -1]
         final = final[np.isfinite(final).all(axis=1)]
-        if not len(final) or self._has_model():
+        if not len(final):
             return
         theta, rows, target = final.mean(axis=0), self.data.test[:3], (1.0, 0.0)
         if (scaling := self.data.scaling) is not None:
@@ -208,28 +208,35 @@ class TrialRecorder:
         columns = list(self.data.columns[:-1])
         example = DataFrame(rows[:, :-1], columns=columns)
         model = {"columns": columns, "theta": theta.tolist(), "link": problem.link.name, "target": target}
-        with tempfile.TemporaryDirectory() as folder, _active_run(self.store, self.run_id):
-            estimate = Path(folder) / "estimate.json"
-            estimate.write_text(json.dumps(model))
-            mlflow.pyfunc.log_model(
-                name="model",
+        # step by step, because `pyfunc.log_model` begins a new model each time, and links it before it is whole
+        client = self.store.client
+        linked = {output.model_id for output in client.get_run(self.run_id).outputs.model_outputs}
+        found = client.search_logged_models([self.store.experiment_id], f"source_run_id = '{self.run_id}'")
+        found = sorted(found, key=lambda known: known.model_id not in linked)
+        for double in found[1:]:
+            client.delete_logged_model(double.model_id)
+        logged = (
+            found[0]
+            if found
+            else client.create_logged_model(self.store.experiment_id, "model", self.run_id, model_type="pyfunc")
+        )
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "estimate.json").write_text(json.dumps(model))
+            pyfunc.save_model(
+                folder / "model",
                 python_model=str(Path(__file__).with_name("fitted_model.py")),
-                artifacts={"estimate": str(estimate)},
+                artifacts={"estimate": str(folder / "estimate.json")},
                 signature=infer_signature(example, np.zeros(3)),
                 input_example=example,
                 pip_requirements=[f"{p}=={importlib.metadata.version(p)}" for p in ("mlflow", "numpy", "pandas")],
+                mlflow_model=Model(run_id=self.run_id, model_uuid=logged.model_id, model_id=logged.model_id),
             )
-
-    def _has_model(self) -> bool:
-        """Whether an earlier attempt has logged the model; one that it left unfinished is removed."""
-        client = self.store.client
-        found = client.search_logged_models([self.store.experiment_id], f"source_run_id = '{self.run_id}'")
-        linked = {output.model_id for output in client.get_run(self.run_id).outputs.model_outputs}
-        ready = [model for model in found if model.status == "READY" and model.model_id in linked]
-        for model in found:
-            if model not in ready[:1]:
-                client.delete_logged_model(model.model_id)
-        return bool(ready)
+            client.log_model_artifacts(logged.model_id, str(folder / "model"))
+        if logged.status != "READY":
+            client.finalize_logged_model(logged.model_id, "READY")
+        if logged.model_id not in linked:
+            client.log_outputs(self.run_id, [LoggedModelOutput(logged.model_id, step=0)])
 
     def _log_children(self, result: TrialResult, at: int) -> None:
         """A nested run for each run, once, whatever an earlier attempt has left."""
@@ -275,20 +282,6 @@ class TrialRecorder:
                 if math.isfinite(loss)
             ]
         return metrics
-
-
-@contextmanager
-def _active_run(store: Store, run_id: str) -> Iterator[None]:
-    """MLflow's model logging wants a process-wide current run; it is put back afterwards."""
-    import mlflow
-
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(store.uri)
-    try:
-        with mlflow.start_run(run_id=run_id, log_system_metrics=False):
-            yield
-    finally:
-        mlflow.set_tracking_uri(before)
 
 
 def _now() -> int:

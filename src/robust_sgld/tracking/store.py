@@ -16,7 +16,7 @@ from filelock import FileLock
 
 from robust_sgld.checks import InvalidInput
 from robust_sgld.files import TEMPORARY
-from robust_sgld.trial import TrialResult
+from robust_sgld.result import TrialResult
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

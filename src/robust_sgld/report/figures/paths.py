@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from robust_sgld.losses import band
 from robust_sgld.report.style import INK, MUTED, new_figure, styled, trial_color
 from robust_sgld.report.trials import ReportTrial
-from robust_sgld.trial import TrialResult, bands
+from robust_sgld.result import TrialResult, bands
 
 MOST_COMPONENTS = 8
 """of θ that are drawn"""
