@@ -25,7 +25,7 @@ CORE := $(shell find src pipelines -name '*.py' -not -path '*/report/*' -not -na
 DRAWING := $(shell find src/robust_sgld/report pipelines/report.py -type f -not -path '*/__pycache__/*')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup data train sweep report reproduce smoke ui sync rerun bench test chaos lint types format check audit lock clean FORCE
+.PHONY: help setup data train tune sweep report reproduce smoke ui sync rerun bench test chaos lint types format check audit lock clean FORCE
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ $(DATA): $(CONF) src/robust_sgld/data.py $(SETTINGS) | $(READY)
 
 train: $(DATA) ## one trial: make train ARGS="sampler=sgld"
 	$(RUN) -m pipelines.train 'root=$(ROOT)' $(ARGS)
+
+tune: $(DATA) ## choose eta2 and delta by held-out losses: make tune ARGS="tune.trials=30"
+	$(RUN) -m pipelines.tune root=$(ROOT) $(ARGS)
 
 sweep: $(SWEEP) ## the paper's six η2 and vanilla SGLD, 100 runs each
 # Without its database nothing is done, whatever the stamp says; trials that are complete are skipped.
