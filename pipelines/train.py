@@ -223,8 +223,13 @@ def unusual(settings: Settings) -> list[str]:
         for key, value in settings.resolved[group].items():
             if key in SAID_ELSEWHERE[group] or stable_hash(value) == stable_hash(usual.get(key)):
                 continue
-            found.append(f"{SYMBOLS.get(key, f'data.{key}' if key == 'seed' else key)}={value}")
+            found.append(f"{SYMBOLS.get(key, f'data.{key}' if key == 'seed' else key)}={_shown(value)}")
     return found
+
+
+def _shown(value: Any) -> str:
+    """A value as part of a name: a long list by its ends."""
+    return f"[{value[0]}, …, {value[-1]}]" if isinstance(value, list) and len(value) > 6 else str(value)
 
 
 def _config_file(settings: Settings, group: str) -> Path:
