@@ -52,7 +52,8 @@ def run_stage(
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that exceptions reach us, and we say them in a sentence
     logging.raiseExceptions = False  # a log file on a full disk is no reason for a traceback a line
     # Hydra takes -m only before or after all overrides; people put it anywhere
-    sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in MULTIRUN)
+    words = [_with_home(word) for word in sys.argv[1:]]
+    sys.argv[1:] = sorted(words, key=lambda word: word not in MULTIRUN)
     try:
         _check_flags()
     except InvalidInput as error:
@@ -81,6 +82,12 @@ def _raised_by_hydra(error: BaseException) -> bool:
     """Whether the error began in Hydra, which trips over some overrides, as trial=[1], where it should refuse them."""
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and Path(frames[-1].filename).is_relative_to(Path(hydra.__file__).parent)
+
+
+def _with_home(word: str) -> str:
+    """root=~/x with the home folder, which the shell does not put there and Hydra's grammar cannot read."""
+    key, sign, value = word.partition("=")
+    return f"{key}={os.path.expanduser(value)}" if sign and (value == "~" or value.startswith("~/")) else word
 
 
 def _check_flags() -> None:

@@ -311,3 +311,10 @@ def test_extreme_numbers_are_finite_or_refused(overrides, sampler, tmp_path):
         except rs.InvalidInput:
             return
     assert np.isfinite(value)
+
+
+def test_the_home_folder_may_be_typed(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    code, errors = said(lambda cfg: (Settings.of(cfg).root / "mark").touch(), *QUICK, "root=~/there")
+    assert code == 0, errors
+    assert (tmp_path / "there" / "mark").exists()

@@ -31,6 +31,7 @@ from robust_sgld.rng import Draws, draws
 from robust_sgld.samplers import SGLD, DivergenceWarning, LangevinSampler, RobustSGLD
 from robust_sgld.scaling import Scaling, standardise
 from robust_sgld.selection import criteria, held_out_losses
+from robust_sgld.shards import ShardStore
 from robust_sgld.tabular import bundled_dataset, file_dataset, tabular_dataset
 from robust_sgld.trial import run_trial
 
@@ -69,6 +70,7 @@ __all__ = [
     "RobustSGLDClassifier",
     "RobustSGLDRegressor",
     "Scaling",
+    "ShardStore",
     "SigmoidRegression",
     "SquaredLoss",
     "TrialResult",

@@ -227,8 +227,11 @@ def run_trial(
 def _facts(sampler: LangevinSampler, data: Dataset, plan: Plan) -> dict[str, str]:
     """What a trial's finished runs are recognised by."""
     axes = hashlib.sha256(plan.axis.tobytes() + plan.objective_axis.tobytes()).hexdigest()
+    engine = sampler.dual.engine if isinstance(sampler, RobustSGLD) else None
+    accuracy = {name: getattr(engine, name) for name in ("tolerance", "samples", "seed") if hasattr(engine, name)}
     return {
         "sampler": f"{type(sampler).__qualname__} {sampler.step_size!r} {sampler.beta!r} {sampler.engine_name}",
+        "accuracy": repr(accuracy),
         "problem": repr(sampler.problem),
         "dro": repr(sampler.dro) if isinstance(sampler, RobustSGLD) else "",
         "data_digest": data.digest,
