@@ -80,7 +80,7 @@ bench: $(READY) ## speed and memory, as ratios, to outputs/bench.json
 	$(RUN) -m benchmarks
 
 test: $(READY) ## all tests
-	$(RUN) -m pytest
+	$(RUN) -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 chaos: $(READY) ## kill, fill, freeze: 50 kills and other faults on real trials, and what is left of them
 	$(RUN) -m tests.chaos

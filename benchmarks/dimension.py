@@ -19,7 +19,7 @@ PICTURE = ROOT / "outputs" / "bench_dimension.png"
 
 
 def late_update(engine: str, m: int) -> float:
-    """Microseconds of an update at states such as a run ends in: |w| = 0.75 spread over all axes, ι(α) = 1.4, as at η2 = 1."""
+    """Microseconds of an update where a run at η2 = 1 ends: |w| = 0.75 spread over all axes, ι(α) = 1.4."""
     stream = np.random.default_rng(m)
     star = stream.normal(size=m)
     star *= 0.75 / np.linalg.norm(star)

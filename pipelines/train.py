@@ -26,8 +26,8 @@ from robust_sgld.tracking import Store, TrackingLost, TrialFolder, TrialRecord, 
 
 log = logging.getLogger(__name__)
 
-USUAL = {"data": "paper", "sampler": "robust_sgld", "dro": "paper"}
-SAID_ELSEWHERE = {"data": ("q", "support"), "dro": ("eta2",), "sampler": ("engine",)}
+USUAL = {"data": "paper", "problem": "sigmoid_regression", "sampler": "robust_sgld", "dro": "paper"}
+SAID_ELSEWHERE = {"data": ("q", "support"), "problem": (), "dro": ("eta2",), "sampler": ("engine",)}
 SYMBOLS = {"delta": "δ", "eta1": "η1", "step_size": "λ", "beta": "β", "theta0": "θ0"}
 
 _done_in_this_sweep: dict[str, float] = {}
@@ -216,15 +216,20 @@ def run_color(settings: Settings, sampler: rs.LangevinSampler) -> str:
 def unusual(settings: Settings) -> list[str]:
     """What is not as in the config files, e.g. ["δ=0.05", "seed=7"], and the data where not the paper's."""
     found = [f"seed={settings.seed}"] if settings.seed else []
-    for group in ("data", "sampler", *(["dro"] if settings.uses_dro else [])):
+    for group in ("data", "problem", "sampler", *(["dro"] if settings.uses_dro else [])):
         file = _config_file(settings, group)
-        found += [f"data={file.stem}"] if group == "data" and file.stem != "paper" else []
+        found += [f"{group}={file.stem}"] if group in ("data", "problem") and file.stem != USUAL[group] else []
         usual = _values(file)
         for key, value in settings.resolved[group].items():
             if key in SAID_ELSEWHERE[group] or stable_hash(value) == stable_hash(usual.get(key)):
                 continue
-            found.append(f"{SYMBOLS.get(key, f'data.{key}' if key == 'seed' else key)}={value}")
+            found.append(f"{SYMBOLS.get(key, f'data.{key}' if key == 'seed' else key)}={_shown(value)}")
     return found
+
+
+def _shown(value: Any) -> str:
+    """A value as part of a name: a long list by its ends."""
+    return f"[{value[0]}, …, {value[-1]}]" if isinstance(value, list) and len(value) > 6 else str(value)
 
 
 def _config_file(settings: Settings, group: str) -> Path:

@@ -10,6 +10,8 @@ import pytest
 import robust_sgld as rs
 from robust_sgld.report import words
 from robust_sgld.report.baselines import Fit, baselines, records, table
+from robust_sgld.report.trials import other_losses
+from tests import literal
 from tests.report_samples import made_up
 
 NAMES = [
@@ -112,3 +114,28 @@ def test_words_find_the_turning_point() -> None:
     (said,) = words.turning_point([at(0.5, 0.008), at(1.0, 0.006), at(2.0, 0.005)])
     assert said.endswith("the largest value tried: where it turns is beyond.")
     assert words.turning_point([at(0.5, 0.008), at(1.0, 0.006)]) == []
+
+
+def test_another_loss_is_judged_by_the_squared_error_of_its_prediction(paper: rs.Dataset, fits: list[Fit]) -> None:
+    main, settings = [made_up(eta2=2.0)], {"problem.name": "CauchyLoss", "problem.link": "sigmoid"}
+    others = other_losses(
+        [
+            made_up(eta2=0.5, params={**settings, "problem.scale": "0.1"}, final_loss=np.full(3, 7.0), run_id="newest"),
+            made_up(eta2=0.5, params={**settings, "problem.scale": "0.1"}, run_id="older"),
+            made_up(eta2=0.5, params={**settings, "problem.scale": "0.1", "problem.link": "identity"}),
+            made_up(eta2=0.5, params={**settings, "problem.scale": "0.1"}, digest="of other data"),
+            *main,
+        ],
+        main,
+    )
+    assert [(trial.loss, trial.run_id) for trial in others] == [("Cauchy loss at scale 0.1", "newest")]
+    found = records(paper, fits, main, others)
+    (other,) = [r for r in found if r["kind"] == "sampler, other loss"]
+    assert other["method"] == "robust SGLD, η₂ = 0.5, Cauchy loss at scale 0.1"
+    final = others[0].result.theta[:, -1]
+    expected = [literal.U(theta, paper.test).mean() for theta in final]
+    assert other["mse"] == pytest.approx(np.mean(expected), rel=1e-12)
+    (said,) = words.another_loss(found, 0.0025)
+    assert other["method"] in said
+    assert "0.0025" in said
+    assert words.another_loss([r for r in found if r is not other], 0.0025) == []

@@ -35,7 +35,7 @@ from robust_sgld.shards import ShardStore
 from robust_sgld.tabular import bundled_dataset, file_dataset, tabular_dataset
 from robust_sgld.trial import run_trial
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -134,10 +134,15 @@ class LossEvaluator:
             return loss_and_gradient(np.asarray(theta, dtype=np.float64), self._columns, gradient), gradient
         import torch
 
-        at, rows = torch.tensor(theta), torch.tensor(self.rows)
-        with torch.no_grad():
-            loss = float(self.problem.U(at, rows).mean())
-        return loss, self.problem.grad(at, rows).mean(0).numpy()
+        # one pass backwards through the mean, where a gradient for every row would cost as many
+        at, rows = torch.tensor(theta, dtype=torch.float64).requires_grad_(True), torch.tensor(self.rows)
+        with torch.enable_grad():
+            loss = self.problem.U(at, rows).mean()
+        if loss.requires_grad:
+            (slope,) = torch.autograd.grad(loss, at)
+        else:
+            slope = self.problem.grad(at.detach(), rows).mean(0)
+        return float(loss.detach()), slope.numpy()
 
     def prediction_errors(self, theta: np.ndarray) -> np.ndarray:
         """Mean squared error of the prediction at every row of theta (n, d), whatever the loss: (target(y) - s(t))².
@@ -255,6 +260,8 @@ def minimise_risk(problem: Problem, rows: np.ndarray, start: np.ndarray) -> np.n
 
     evaluator = LossEvaluator(problem, rows)
     start = array("start", start, shape=(problem.n_params,))
-    options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000}
+    # a network's risk has long flat valleys, along which no digit of the loss is left to win
+    strict = isinstance(problem, LinearIndexProblem)
+    options = {"ftol": 1e-15 if strict else 1e-10, "gtol": 1e-10, "maxiter": 1000}
     with one_blas_thread():
         return minimize(evaluator.loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options).x

@@ -19,6 +19,7 @@ from robust_sgld.engines.index_table import IndexTable, Table
 from robust_sgld.kernels import chain_loop as loop
 from robust_sgld.kernels import chain_messages as kernel
 from robust_sgld.kernels.chain_maximum import best_point
+from robust_sgld.kernels.chain_workspace import workspace
 from robust_sgld.problems import LinearIndexProblem, Problem
 
 FIRST_LEVEL = 4
@@ -196,7 +197,7 @@ class _Scratch:
     def __init__(self, engine: ChainEngine):
         self._engine = engine
         self._n, self._dim = engine.grid.points_per_axis, engine.problem.dim
-        self.ws = kernel.workspace(self._n, self._dim)
+        self.ws = workspace(self._n, self._dim)
         nothing = Table(np.empty((self._n, 0)), 0, np.empty(0))
         self.tables = (nothing,) * (loop.NARROWEST - loop.WIDEST + 1)
         """of every level, as far as they are needed"""
@@ -210,7 +211,7 @@ class _Scratch:
             self.tables = tuple(tables)
         elif status == kernel.NEED_SPACE:
             nodes = max(2 * int(request[1]), len(self.ws.message))
-            self.ws = kernel.workspace(self._n, self._dim, nodes, max(2 * int(request[2]), len(self.ws.exponential)))
+            self.ws = workspace(self._n, self._dim, nodes, max(2 * int(request[2]), len(self.ws.exponential)))
         elif status == loop.TOO_SHARP:
             raise self._engine._too_sharp(theta_bar)
         else:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from robust_sgld.checks import InvalidInput
 from robust_sgld.dro import DRO, iota, split
 from robust_sgld.engines.base import Accuracy, Engine, LogSum
 from robust_sgld.problems import Problem
+
+if TYPE_CHECKING:
+    import torch
 
 MAX_BYTES = 4 * 2**30
 """The most memory that one state may take."""
@@ -32,6 +35,8 @@ class DenseEngine(Engine):
 
     def __init__(self, problem: Problem, dro: DRO, accuracy: Accuracy):
         super().__init__(problem, dro, accuracy)
+        import torch  # slow to import, and `auto` looks at every engine
+
         self._xi = torch.from_numpy(self.grid.points())
         shape = tuple(problem.U(torch.zeros(2, 1, problem.n_params, dtype=torch.float64), self._xi[:1]).shape)
         if shape != (2, 1):
@@ -59,6 +64,8 @@ class DenseEngine(Engine):
 
     def _exponents(self, theta_bar: np.ndarray, x: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """U(θ,ξ_j) - ι(α)|x-ξ_j|^p and |x-ξ_j|^p, both (B, N)."""
+        import torch
+
         theta, alpha = split(theta_bar)
         cost = ((torch.tensor(x)[:, None, :] - self._xi) ** 2).sum(-1)
         if self.dro.p != 2:
@@ -96,4 +103,6 @@ class DenseEngine(Engine):
 
 def _distinct(theta: np.ndarray) -> torch.Tensor:
     """θ (B, d), or (1, d) where all are the same, as in an integral over the data: it then broadcasts."""
+    import torch
+
     return torch.from_numpy(np.ascontiguousarray(theta[:1] if (theta == theta[:1]).all() else theta))

@@ -21,7 +21,6 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-import torch
 
 from robust_sgld.checks import InvalidInput
 from robust_sgld.dro import DRO, iota, split
@@ -84,6 +83,8 @@ class MonteCarloEngine(Engine):
         points = np.empty((len(z), len(self._axis), self.problem.dim))
         points[..., :-1], points[..., -1] = z[:, None, :], self._axis
         theta, alpha = split(theta_bar)
+        import torch  # slow to import, and `auto` looks at every engine
+
         at, xi = torch.from_numpy(np.ascontiguousarray(theta)), torch.from_numpy(points)
         moved = (x[-1] - self._axis) ** 2
         with torch.no_grad():

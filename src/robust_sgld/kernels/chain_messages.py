@@ -23,7 +23,6 @@ call, to leading order: tenth differences of the messages, weighted by what each
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -39,14 +38,22 @@ from robust_sgld.kernels.chain_filter import (
     transpose,
     weights,
 )
+from robust_sgld.kernels.chain_rows import (
+    add,
+    clear,
+    close,
+    closest,
+    copy,
+    exponentiate,
+    first_rows,
+    scale,
+    times,
+)
 from robust_sgld.kernels.elementary import EXACT, fast_exp, log_cosh
-from robust_sgld.kernels.logarithm import fast_log
 from robust_sgld.kernels.vectors import lane_dot, lane_sum
 
 DONE, NEED_TABLE, NEED_SPACE, TOO_LARGE = range(4)
 """What a call ends with: a result; the table or the workspace must grow to ws.request first; the window is absurd."""
-FLOOR = -80.0
-"""Exponents below it count as nothing: e^-80 is 1e-35 of the largest term at its node."""
 BLOCK = 512
 """Nodes that share one bound on the slope of u."""
 MARGIN = POINTS // 2 + 1
@@ -57,49 +64,6 @@ made from five more of the message before, and so on; an outermost coefficient i
 message is continued as a constant counts 1e-11 of itself after four times."""
 MAX_NODES = 1 << 21
 """The most nodes that a message may have."""
-
-
-class Workspace(NamedTuple):
-    """Scratch arrays of one chain; k axes of z, n points an axis. `space` says how many numbers the flat ones hold."""
-
-    order: np.ndarray  # (k,) the axes in the order they are summed
-    penalty: np.ndarray  # (m, n) ι(x_i-z)²/δ
-    gain: np.ndarray  # (n,)
-    first: np.ndarray  # (k,) points of each axis that matter
-    last: np.ndarray  # (k,)
-    low: np.ndarray  # (k,) the nodes at which A_i is computed, both ends included
-    high: np.ndarray  # (k,)
-    start: np.ndarray  # (k,) the first node at which A_i is stored
-    stored: np.ndarray  # (k,) how many
-    at: np.ndarray  # (k,) where A_i stands in the flat arrays
-    rows: np.ndarray  # (k,) where its exponentials stand
-    centre: np.ndarray  # (k,) mean of τ_i
-    spread: np.ndarray  # (k,) Q_i
-    shift: np.ndarray  # (k, n)
-    filters: np.ndarray  # (k, n, POINTS)
-    idle: np.ndarray  # (k, n) points whose terms turned out to be negligible at every node
-    request: np.ndarray  # (3,)
-    message: np.ndarray  # flat
-    slope: np.ndarray  # flat, h A_i'
-    adjoint: np.ndarray  # flat
-    inverse: np.ndarray  # flat, 1 / Σ of the exponentials
-    exponential: np.ndarray  # flat
-    top: np.ndarray  # four more, of one message
-    total: np.ndarray
-    first_message: np.ndarray
-    first_inverse: np.ndarray
-
-
-def workspace(n: int, dim: int, nodes: int = 4096, space: int = 1 << 16) -> Workspace:
-    """For data of dimension m = dim on n points an axis; `nodes` and `space` as ws.request asks for them."""
-    k = dim - 1
-    integers = np.zeros((9, k), dtype=np.int64)
-    return Workspace(
-        integers[0], np.zeros((dim, n)), np.zeros(n), *integers[1:], np.zeros(k), np.zeros(k),
-        np.zeros((k, n), dtype=np.int64), np.zeros((k, n, POINTS)), np.zeros((k, n), dtype=np.bool_),
-        np.zeros(3, dtype=np.int64),
-        *np.zeros((4, nodes)), np.zeros(space), *np.zeros((4, nodes + 4 * POINTS)),
-    )  # fmt: skip
 
 
 @njit(**EXACT)
@@ -157,70 +121,19 @@ def _steepest(table_steep, table_low, low, high):
 
 
 @njit(**EXACT)
-def _exponentiate(rows, to, top, total, n):
-    base = np.uintp(to)
-    for i in range(n):
-        exponent = rows[base + np.uintp(i)] - top[i]
-        value = fast_exp(exponent) if exponent > FLOOR else 0.0
-        rows[base + np.uintp(i)] = value
-        total[i] += value
-
-
-@njit(**EXACT)
-def _close(top, total, n, message, inverse, at):
-    """A = top + log Σ and 1/Σ."""
-    base = np.uintp(at)
-    for i in range(n):
-        message[base + np.uintp(i)] = top[i] + fast_log(total[i])
-        inverse[base + np.uintp(i)] = 1.0 / total[i]
-
-
-@njit(**EXACT)
-def _closest(rows, to, top, n):
-    """max of rows[to+i] - top[i], in four lanes."""
-    b0 = b1 = b2 = b3 = rows[to] - top[0]
-    whole, base = n // 4 * 4, np.uintp(to)
-    for i in range(0, whole, 4):
-        k, j = np.uintp(i), base + np.uintp(i)
-        b0 = max(b0, rows[j] - top[k])
-        b1 = max(b1, rows[j + np.uintp(1)] - top[k + np.uintp(1)])
-        b2 = max(b2, rows[j + np.uintp(2)] - top[k + np.uintp(2)])
-        b3 = max(b3, rows[j + np.uintp(3)] - top[k + np.uintp(3)])
-    for i in range(whole, n):
-        b0 = max(b0, rows[to + i] - top[i])
-    return max(max(b0, b1), max(b2, b3))
-
-
-@njit(**EXACT)
-def _first_rows(table, a, at, inverse_delta, penalty, n, rows, to, top):
-    base, target = np.uintp(at), np.uintp(to)
-    for i in range(n):
-        value = table[a, base + np.uintp(i)] * inverse_delta - penalty
-        rows[target + np.uintp(i)] = value
-        top[i] = max(top[i], value)
-
-
-@njit(**EXACT)
-def _clear(values, at, n, value):
-    base = np.uintp(at)
-    for i in range(n):
-        values[base + np.uintp(i)] = value
-
-
-@njit(**EXACT)
 def _first_message(table, table_low, points, inverse_delta, penalty, low, n, cut, ws):
     """A_0 on n nodes from `low` and 1/Σ into first_message and first_inverse, exponentials into the first rows."""
     rows, top, total = ws.exponential, ws.top, ws.total
-    _clear(top, 0, n, -np.inf)
-    _clear(total, 0, n, 0.0)
+    clear(top, 0, n, -np.inf)
+    clear(total, 0, n, 0.0)
     for a in range(points):
-        _first_rows(table, a, low - table_low, inverse_delta, penalty[penalty.shape[0] - 1, a], n, rows, a * n, top)
+        first_rows(table, a, low - table_low, inverse_delta, penalty[penalty.shape[0] - 1, a], n, rows, a * n, top)
     for a in range(points):
-        if _closest(rows, a * n, top, n) < -cut:
-            _clear(rows, a * n, n, 0.0)
+        if closest(rows, a * n, top, n) < -cut:
+            clear(rows, a * n, n, 0.0)
         else:
-            _exponentiate(rows, a * n, top, total, n)
-    _close(top, total, n, ws.first_message, ws.first_inverse, 0)
+            exponentiate(rows, a * n, top, total, n)
+    close(top, total, n, ws.first_message, ws.first_inverse, 0)
 
 
 @njit(**EXACT)
@@ -301,8 +214,8 @@ def _store_first(ws, first_low, first_size):
 @njit(**EXACT)
 def _continue_flat(message, at, left, right, stored):
     """A message beyond its nodes left … right, at which it was computed."""
-    _clear(message, at, left, message[at + left])
-    _clear(message, at + right + 1, stored - right - 1, message[at + right])
+    clear(message, at, left, message[at + left])
+    clear(message, at + right + 1, stored - right - 1, message[at + right])
 
 
 @njit(**EXACT)
@@ -312,19 +225,19 @@ def _pass_on(ws, o, cut):
     axis, first, last = ws.order[i], ws.first[i], ws.last[i]
     n = ws.high[o] - ws.low[o] + 1
     message, rows, top, total, filters, at_row = ws.message, ws.exponential, ws.top, ws.total, ws.filters, ws.rows[o]
-    _clear(top, 0, n, -np.inf)
-    _clear(total, 0, n, 0.0)
+    clear(top, 0, n, -np.inf)
+    clear(total, 0, n, 0.0)
     base = ws.at[i] + ws.low[o] - LEFT - ws.start[i]
     for a in range(first, last + 1):
         to = at_row + (a - first) * n
         interpolate(message, base + ws.shift[i, a], filters, i, a, ws.penalty[axis, a], n, rows, to, top)
     for a in range(first, last + 1):
         to = at_row + (a - first) * n
-        ws.idle[i, a] = _closest(rows, to, top, n) < -cut
+        ws.idle[i, a] = closest(rows, to, top, n) < -cut
         if not ws.idle[i, a]:
-            _exponentiate(rows, to, top, total, n)
+            exponentiate(rows, to, top, total, n)
     at, left = ws.at[o], ws.low[o] - ws.start[o]
-    _close(top, total, n, message, ws.inverse, at + left)
+    close(top, total, n, message, ws.inverse, at + left)
     _continue_flat(message, at, left, left + n - 1, ws.stored[o])
     slopes(message, at, ws.stored[o], ws.slope)
 
@@ -359,30 +272,6 @@ def _finish(ws, axis, x, out):
 
 
 @njit(**EXACT)
-def _scale(adjoint, inverse, at, n, out):
-    """adjoint/Σ; what is far below rounding becomes 0, for arithmetic near the end of float64's range is very slow."""
-    base = np.uintp(at)
-    for j in range(n):
-        value = adjoint[base + np.uintp(j)]
-        out[j] = value * inverse[base + np.uintp(j)] if abs(value) > 1e-40 else 0.0
-
-
-@njit(**EXACT)
-def _times(x, y, at, n, out, to):
-    """out[to+j] = x[j] y[at+j]."""
-    p, r = np.uintp(at), np.uintp(to)
-    for j in range(n):
-        out[r + np.uintp(j)] = x[j] * y[p + np.uintp(j)]
-
-
-@njit(**EXACT)
-def _add(x, n, out, to):
-    base = np.uintp(to)
-    for j in range(n):
-        out[base + np.uintp(j)] += x[j]
-
-
-@njit(**EXACT)
 def _pull_back(ws, o, axis, x, negligible, out):
     """The adjoint of A_{o-1} from that of A_o, and what the axis between them adds to the gradient and the cost."""
     i = o - 1
@@ -391,16 +280,16 @@ def _pull_back(ws, o, axis, x, negligible, out):
     at = ws.at[o] + ws.low[o] - ws.start[o]
     scaled, padded, spread = ws.top, ws.total, ws.first_message
     adjoint, rows, slope, filters = ws.adjoint, ws.exponential, ws.slope, ws.filters
-    _scale(adjoint, ws.inverse, at, n, scaled)
-    _clear(padded, 0, POINTS - 1, 0.0)
-    _clear(padded, POINTS - 1 + n, POINTS + 1, 0.0)
+    scale(adjoint, ws.inverse, at, n, scaled)
+    clear(padded, 0, POINTS - 1, 0.0)
+    clear(padded, POINTS - 1 + n, POINTS + 1, 0.0)
     size = n + POINTS - 1
     base = ws.at[i] + ws.low[o] - LEFT - ws.start[i]
     along, cost = 0.0, 0.0
     for a in range(first, ws.last[i] + 1):
         if ws.idle[i, a]:
             continue
-        _times(scaled, rows, ws.rows[o] + (a - first) * n, n, padded, POINTS - 1)
+        times(scaled, rows, ws.rows[o] + (a - first) * n, n, padded, POINTS - 1)
         share = lane_sum(padded, n + POINTS - 1)
         if abs(share) < negligible:
             continue
@@ -408,16 +297,9 @@ def _pull_back(ws, o, axis, x, negligible, out):
         transpose(padded, filters, i, a, size, spread)
         along += axis[a] * dot_at(spread, slope, begin, size)
         cost += (x[which] - axis[a]) ** 2 * share
-        _add(spread, size, adjoint, begin)
+        add(spread, size, adjoint, begin)
     out[which] += along
     out[k + 1] += cost
-
-
-@njit(**EXACT)
-def _copy(x, at, n, out):
-    base = np.uintp(at)
-    for j in range(n):
-        out[j] = x[base + np.uintp(j)]
 
 
 @njit(**EXACT)
@@ -432,7 +314,7 @@ def _error(ws):
         at = ws.at[o] + low - ws.start[o]
         tenth_difference(ws.message, at, size - POINTS, difference)
         # the nodes at the ends have no difference of their own
-        _copy(ws.adjoint, at, size, weight)
+        copy(ws.adjoint, at, size, weight)
         for j in range(half):
             error += REMAINDER * abs(weight[j]) * difference[0]
             error += REMAINDER * abs(weight[size - 1 - j]) * difference[size - POINTS - 1]
@@ -478,7 +360,7 @@ def log_sum(theta_bar, x, axis, delta, h, cut, table, table_low, table_steep, ws
     _store_first(ws, low, size)
     for o in range(1, k):
         _pass_on(ws, o, cut)
-    _clear(ws.adjoint, 0, ws.at[k - 1] + ws.stored[k - 1], 0.0)
+    clear(ws.adjoint, 0, ws.at[k - 1] + ws.stored[k - 1], 0.0)
     out[: k + 2] = 0.0
     value = _finish(ws, axis, x, out)
     negligible = math.exp(-cut)
@@ -495,7 +377,7 @@ def _cost_of_y(ws, axis, x_y, first_low, first_size, out):
     low = max(first_low, ws.start[0])
     n = min(first_low + first_size, ws.start[0] + ws.stored[0]) - low
     at, scaled, cost = ws.at[0] + low - ws.start[0], ws.top, 0.0
-    _scale(ws.adjoint, ws.inverse, at, n, scaled)
+    scale(ws.adjoint, ws.inverse, at, n, scaled)
     for a in range(axis.size):
         cost += (x_y - axis[a]) ** 2 * dot_at(scaled, ws.exponential, a * first_size + low - first_low, n)
     out[ws.order.size + 1] += cost

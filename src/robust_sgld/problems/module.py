@@ -89,7 +89,7 @@ class ModuleProblem(Problem):
         def at_row(theta: Tensor, row: Tensor) -> Tensor:
             return self._losses(theta, row[None])[0]
 
-        return self._over_pairs(vmap(grad(at_row), in_dims=(None, 0)), theta, x)
+        return self._over_pairs(vmap(grad(at_row), in_dims=(None, 0)), theta.detach(), x.detach())
 
     def _over_pairs(self, function: Callable[[Tensor, Tensor], Tensor], theta: Tensor, x: Tensor) -> Tensor:
         """A function of one θ (d,) and rows (n, m), over batches that broadcast.
@@ -100,7 +100,6 @@ class ModuleProblem(Problem):
         import torch
 
         shape = torch.broadcast_shapes(theta.shape[:-1], x.shape[:-1])
-        theta, x = theta.detach(), x.detach()
         if not shape:
             return function(theta, x[None])[0]
         if theta.ndim == 1 or theta.shape[-2] == 1:  # one θ for each group of rows

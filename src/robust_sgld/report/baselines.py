@@ -85,8 +85,13 @@ def _huber_on_logit(rows: np.ndarray) -> np.ndarray:
     return np.append(model.coef_, model.intercept_)
 
 
-def records(data: Dataset, fits: Sequence[Fit], trials: Sequence[ReportTrial]) -> list[Record]:
-    """Fits and trials in one list, by test loss; for a trial means over its runs, at the last update."""
+def records(
+    data: Dataset, fits: Sequence[Fit], trials: Sequence[ReportTrial], others: Sequence[ReportTrial] = ()
+) -> list[Record]:
+    """Fits and trials in one list, by test loss; for a trial means over its runs, at the last update.
+
+    `others` are trials with another loss and the same prediction σ(t): they are judged by its squared error too.
+    """
     problem = SigmoidRegression(data.dim)
     evaluator = LossEvaluator(problem, data.test)
     truth = np.full(problem.n_params, math.nan) if data.theta_star is None else data.theta_star
@@ -102,16 +107,18 @@ def records(data: Dataset, fits: Sequence[Fit], trials: Sequence[ReportTrial]) -
         }
         for fit in fits
     ]
-    for trial in trials:
-        result, final = trial.result, trial.result.theta[:, -1]
+    for trial in [*trials, *others]:
+        final = trial.result.theta[:, -1]
+        final = final[np.isfinite(final).all(axis=1)]
+        another = not trial.is_sigmoid
         found.append(
             {
-                "method": trial.label,
-                "kind": "sampler",
-                "mse": mean(result.final_loss),
-                "distance_to_theta_star": mean(np.linalg.norm(final - result.theta_star, axis=1)),
-                "distance_to_clean_minimiser": mean(np.linalg.norm(final - result.clean_minimiser, axis=1)),
-                "seconds": mean(result.seconds),
+                "method": f"{trial.label}, {trial.loss}" if another else trial.label,
+                "kind": "sampler, other loss" if another else "sampler",
+                "mse": mean(evaluator.losses(final) if another else trial.result.final_loss),
+                "distance_to_theta_star": mean(np.linalg.norm(final - truth, axis=1)),
+                "distance_to_clean_minimiser": mean(np.linalg.norm(final - best, axis=1)),
+                "seconds": mean(trial.result.seconds),
             }
         )
     return sorted(found, key=lambda record: sort_last(record["mse"]))

@@ -200,8 +200,9 @@ def words(experiment: str, rows: Sequence[Record]) -> list[str]:
         return []
     best = robust[0]
     said = [
-        f"{label.capitalize()} over {best['splits']} splits: the best robust SGLD is {best['method'].split(', ')[-1]} "
-        f"({best['scores'][label].mean():.4g}), chosen with the test rows in sight, so in its favour."
+        f"{label[0].upper() + label[1:]} over {best['splits']} splits: the best robust SGLD is "
+        f"{best['method'].split(', ')[-1]} ({best['scores'][label].mean():.4g}), chosen with the test rows in sight, "
+        "so in its favour."
     ]
     for other in rows:
         if other["kind"] == "robust SGLD":

@@ -22,7 +22,7 @@ from robust_sgld.report import (
 )
 from robust_sgld.report.displacement import displacements
 from robust_sgld.report.formats import Column, Table, seconds, whole
-from robust_sgld.report.trials import ReportTrial, departures, main_trials, sweep
+from robust_sgld.report.trials import ReportTrial, departures, main_trials, other_losses, sweep
 
 REAL_DATA = tuple(f"real_{experiment}" for experiment in real_data.SCORES)
 FIGURES = (
@@ -111,8 +111,8 @@ def contents(trials: Sequence[ReportTrial], data: Dataset) -> Contents:
         parts.append(_theory(theories, data))
         summary += theory_words.guarantee(theories)
     if all(trial.is_sigmoid for trial in main):
-        rows = baselines.records(data, baselines.baselines(data), main)
-        said = words.cheaper(rows)
+        rows = baselines.records(data, baselines.baselines(data), main, other_losses(trials, main))
+        said = words.cheaper(rows) + words.another_loss(rows, main[0].result.clean_minimum)
         parts.append(_alternatives(data, rows, said, main))
         summary += [*said[:1], words.PURPOSE]
     parts += _sweeps(trials)
@@ -219,8 +219,8 @@ def _alternatives(data: Dataset, rows: list[dict[str, object]], said: list[str],
         "comparison",
         lambda: figures.comparison(rows, main[0].result.clean_minimum),
         "Samplers and alternatives",
-        "Test loss and seconds, best first. Circles: samplers, mean over the runs at the last update. Diamonds: robust "
-        "regression; the open one is told which rows are outliers.",
+        "Test loss and seconds, best first. Circles: samplers, mean over the runs at the last update; squares: with "
+        "another loss. Diamonds: robust regression; the open one is told which rows are outliers.",
     )
     text = [" ".join(said), words.PURPOSE]
     return Part("alternatives", "What else a user could have picked", text, [baselines.table(data, rows)], [drawing])

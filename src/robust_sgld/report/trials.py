@@ -66,6 +66,13 @@ class ReportTrial:
         """Whether it is of the paper's problem, as far as is known."""
         return self.setting("problem.name") in (None, published.SETTINGS["problem.name"])
 
+    @property
+    def loss(self) -> str:
+        """The loss as a person reads it, e.g. "Cauchy loss at scale 0.1"."""
+        name, scale = str(self.setting("problem.name")), self.setting("problem.scale")
+        words = {"CauchyLoss": "Cauchy loss", "PseudoHuberLoss": "pseudo-Huber loss", "QuantileLoss": "quantile loss"}
+        return words.get(name, name) + (f" at scale {scale:g}" if isinstance(scale, float) else "")
+
     def setting(self, key: str) -> Setting:
         """One parameter in a form that can be compared, see `canonical`; None if it is not known."""
         return canonical(key, self.params.get(key))
@@ -144,6 +151,19 @@ def main_trials(trials: Sequence[ReportTrial], digest: str) -> list[ReportTrial]
     methods = {trial.method for trial in base}
     chosen = [best_of([trial for trial in base if trial.method == method]) for method in methods]
     return sorted(chosen, key=lambda trial: _order(trial.method))
+
+
+def other_losses(trials: Sequence[ReportTrial], main: Sequence[ReportTrial]) -> list[ReportTrial]:
+    """Trials, of trials newest first, like the main ones but for their loss, whose prediction is σ(t) as theirs.
+
+    One for each loss and method; where a method is there with several η₂, all of them.
+    """
+    found: dict[tuple[Setting, Setting, Method], ReportTrial] = {}
+    for trial in trials:
+        like = trial.data_digest == main[0].data_digest and trial.result.n_iter == main[0].result.n_iter
+        if like and not trial.is_sigmoid and trial.setting("problem.link") == "sigmoid":
+            found.setdefault((trial.setting("problem.name"), trial.setting("problem.scale"), trial.method), trial)
+    return sorted(found.values(), key=lambda trial: (trial.loss, _order(trial.method)))
 
 
 def _order(method: Method) -> tuple[int, str, float]:

@@ -106,6 +106,21 @@ def cheaper(rows: Sequence[Record]) -> list[str]:
     return [text, f"{many}, {'all' if len(quick) == len(better) else len(quick)} of them in less time."]
 
 
+def another_loss(rows: Sequence[Record], clean_minimum: float) -> list[str]:
+    """What a sampler gains by a loss that is robust itself."""
+    squared = [r for r in rows if r["kind"] == "sampler" and math.isfinite(r["mse"])]
+    others = [r for r in rows if r["kind"] == "sampler, other loss" and math.isfinite(r["mse"])]
+    if not squared or not others:
+        return []
+    best, ours = min(others, key=lambda r: r["mse"]), min(squared, key=lambda r: r["mse"])
+    against = "less" if best["mse"] < ours["mse"] else "no less"
+    return [
+        f"With another loss: {best['method']} ends at {mse(best['mse'])}, {against} than {ours['method']} with the "
+        f"squared loss ({mse(ours['mse'])}) and {best['mse'] / clean_minimum:.2f} times the smallest possible "
+        f"({mse(clean_minimum)})."
+    ]
+
+
 def sweep_summary(series: Sequence[Series], symbol: str) -> str:
     """The ends of each series."""
     parts = []

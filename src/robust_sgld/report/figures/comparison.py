@@ -12,7 +12,12 @@ from robust_sgld.report.figures.paths import small_log_labels
 from robust_sgld.report.formats import Record
 from robust_sgld.report.style import HAIRLINE, INK, OTHER, PAPER, VANILLA, new_figure, styled
 
-KIND = {"sampler": ("o", "#1f78b4"), "robust regression": ("D", OTHER), "oracle": ("D", PAPER)}
+KIND = {
+    "sampler": ("o", "#1f78b4"),
+    "sampler, other loss": ("s", "#1f78b4"),
+    "robust regression": ("D", OTHER),
+    "oracle": ("D", PAPER),
+}
 
 
 @styled

@@ -30,5 +30,5 @@ def cost_against_dimension(measured: Mapping[str, Sequence[tuple[int, float]]], 
     size.set_ylabel("log10 of the number of grid points")
     size.grid(False)
     handles = [*axes.get_lines(), *size.get_lines()]
-    axes.legend(handles, [str(line.get_label()) for line in handles], loc="upper left")
+    axes.legend(handles, [str(line.get_label()) for line in handles], loc="lower right")
     return figure
