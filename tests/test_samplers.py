@@ -168,7 +168,7 @@ def test_initial_states(problem):
     for bad, words in (([1, 2, 3], "one number, 4 numbers, or 5 with alpha, got 3"), (math.nan, "not finite")):
         with pytest.raises(rs.InvalidInput, match=words):
             robust.initial_state(bad)
-    with pytest.raises(rs.InvalidInput, match="theta0 must be numeric"):
+    with pytest.raises(rs.InvalidInput, match="theta0 must be numbers, or guess"):
         robust.initial_state("somewhere")
 
 
