@@ -108,9 +108,6 @@ def one_sentence(error: BaseException) -> str:
         line for line in lines if not line.startswith(("full_key:", "object_type=", "reference_type=", "See https"))
     ]
     text = " ".join(kept).removeprefix("InvalidInput raised while resolving interpolation: ") or type(error).__name__
-    key = getattr(error, "full_key", None)
-    if key and str(key) not in text:
-        text = f"{key}: {text}"
     merged = re.match(r"Error merging override (\S+)", text)
     if merged:
         return f"{merged[1]} does not fit the config: a value of another kind belongs there."

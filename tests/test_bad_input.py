@@ -91,7 +91,7 @@ TYPED = [
     ("=1", ""),
     ("eta2=", ""),
     ("eta2==1", ""),
-    ("eta2=${nothing}", "eta2"),
+    ("eta2=${nothing}", "'nothing' not found"),
     ("eta2=${eta2}", ""),
     ("eta2=${oc.env:NO_SUCH_VARIABLE}", ""),
     ("eta2=1,2", ""),
