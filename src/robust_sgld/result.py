@@ -130,6 +130,8 @@ def bands(paths: np.ndarray) -> dict[str, np.ndarray]:
     alive = np.isfinite(paths)
     known = alive.any(axis=0)
     result = {name: np.full(paths.shape[1:], np.nan) for name in ("mean", "median", "q05", "q95")}
+    if not known.any():
+        return result
     kept = np.where(alive, paths, np.nan)[:, known]
     result["mean"][known] = np.nanmean(kept, axis=0)
     # NumPy takes quantiles around NaN column by column, in Python: only where a run is left out
