@@ -28,6 +28,10 @@ def splits(records: Sequence[Record], labels: Sequence[str]) -> Figure:
             axes.plot([values.mean() - width, values.mean() + width], [place, place], color=color, linewidth=1.6)
             face = PAPER if record["kind"] == "oracle" else color
             axes.plot([values.mean()], [place], "o", color=color, markerfacecolor=face, markersize=6)
+        everything = np.concatenate([record["scores"][label] for record in records])
+        if 0 < 20 * everything.min() < everything.max():
+            axes.set_xscale("log")
+            axes.set_xlim(everything.min() / 1.3, everything.max() * 1.3)
         axes.set_xlabel(label)
         axes.grid(axis="y", color=HAIRLINE)
         axes.tick_params(axis="y", length=0)
