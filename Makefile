@@ -36,6 +36,11 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+# on all cores, which pip does not; some packages carry templates that are no Python and fail
+	@$(RUN) -m compileall -q -j 0 $(VENV)/lib > $(VENV)/compile.log 2>&1 || true
+# a first trial, which leaves the compiled kernels in their cache
+	@$(RUN) -c "import robust_sgld as rs; problem = rs.SigmoidRegression(); \
+	  [rs.run_trial(s, rs.paper_dataset(), runs=1, n_iter=2) for s in (rs.SGLD(problem), rs.RobustSGLD(problem, rs.DRO()))]"
 	@touch $@
 
 # The overrides are a dependency too: other ARGS, another run.
