@@ -26,12 +26,15 @@ def shares() -> list[Figure]:
     # the nested runs are written while the theory is computed: what tracking adds is what is left
     tracking = sum((run.end_time - run.start_time) / 1000 for run in runs) - sampling - theory
     report = reports[0].data.metrics["report_seconds"]
-    total = (reports[0].info.end_time - min(run.start_time for run in runs)) / 1000
+    parts = sampling + theory + tracking + report
+    # in one go, from the first trial to the end of the report, with what its processes need to start
+    in_one_go = (reports[0].info.end_time - min(run.start_time for run in runs)) / 1000
+    total = in_one_go if in_one_go < 2 * parts else parts
     return [
         Figure("make reproduce: sampling and losses", sampling, "s", most=180),
         Figure("make reproduce: theory", theory, "s"),
         Figure("make reproduce: tracking", tracking, "s"),
         Figure("make reproduce: report", report, "s"),
-        Figure("make reproduce: from the first trial to the end of the report", total, "s"),
-        Figure("make reproduce: tracking and report, share of that", (tracking + report) / total, "", most=0.25),
+        Figure("make reproduce: all, from the first trial on", total, "s"),
+        Figure("make reproduce: tracking and report, share of all", (tracking + report) / total, "", most=0.25),
     ]
