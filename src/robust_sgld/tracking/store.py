@@ -101,7 +101,9 @@ class Store:
             _commit_without_waiting()
             # two processes that create the same database at once break it for good
             with FileLock(f"{database}.lock"):
-                if not database.exists():
+                if database.exists():
+                    _check_database(database)
+                else:
                     _make_database(database)
                 client = MlflowClient(self.uri)
                 experiment_id = self._find_experiment(client)
@@ -109,7 +111,7 @@ class Store:
                 return client, experiment_id
         except InvalidInput:
             raise
-        except (MlflowException, SQLAlchemyError, OSError, ImportError) as error:
+        except (MlflowException, SQLAlchemyError, sqlite3.DatabaseError, OSError, ImportError) as error:
             raise self.unusable(error) from None
 
     def unusable(self, error: Exception) -> InvalidInput:
@@ -128,6 +130,8 @@ class Store:
             raise TrackingLost(str(self.unusable(error))) from None
 
     def _find_experiment(self, client: MlflowClient) -> str:
+        from mlflow.exceptions import MlflowException
+
         found = client.get_experiment_by_name(self.experiment)
         if found is not None:
             if found.lifecycle_stage != "active":
@@ -136,7 +140,13 @@ class Store:
                 )
             return found.experiment_id
         location = None if self.artifacts is None else (self.artifacts / self.experiment).as_uri()
-        return client.create_experiment(self.experiment, artifact_location=location)
+        try:
+            return client.create_experiment(self.experiment, artifact_location=location)
+        except MlflowException:
+            found = client.get_experiment_by_name(self.experiment)  # another process may have made it meanwhile
+            if found is None:
+                raise
+            return found.experiment_id
 
     def trials(self, filter_string: str = "", *, finished: bool = True) -> list[RecordedTrial]:
         """Trials (not their runs, not reports), newest first."""
@@ -220,6 +230,12 @@ def _commit_without_waiting() -> None:
     def connected(connection: Any, _: Any) -> None:
         if isinstance(connection, sqlite3.Connection):
             connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _check_database(database: Path) -> None:
+    """Raises where the file is no database, which MLflow would find out only after a minute of trying."""
+    with closing(sqlite3.connect(database)) as connection, suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA schema_version").fetchone()
 
 
 def _make_database(database: Path) -> None:
