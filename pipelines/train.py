@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 USUAL = {"data": "paper", "problem": "sigmoid_regression", "sampler": "robust_sgld", "dro": "paper"}
 SAID_ELSEWHERE = {"data": ("q", "support"), "problem": (), "dro": ("eta2",), "sampler": ("engine",)}
+SQUARED = ("SigmoidRegression", "SquaredLoss")
+"""Problems whose loss is a mean squared error."""
 SYMBOLS = {"delta": "δ", "eta1": "η1", "step_size": "λ", "beta": "β", "theta0": "θ0"}
 
 _done_in_this_sweep: dict[str, float] = {}
@@ -335,11 +337,12 @@ def _say(name: str, headline: dict[str, float], settings: Settings) -> None:
     reached = round(headline["reached_fraction"] * settings.trial["runs"])
     n_es = headline["n_es"]
     log.info(
-        "%s: reached the band in %d/%d runs, n_es %s, final MSE %.6f ± %.6f, %.3f s a run",
+        "%s: reached the band in %d/%d runs, n_es %s, final %s %.6f ± %.6f, %.3f s a run",
         name,
         reached,
         settings.trial["runs"],
         "NA" if n_es != n_es else int(n_es),
+        "MSE" if settings.resolved["problem"]["_target_"].endswith(SQUARED) else "loss",
         headline["final_mse_mean"],
         headline["final_mse_std"],
         headline["seconds_per_run"],
