@@ -45,7 +45,7 @@ def comparison(records: Sequence[Record], clean_minimum: float) -> Figure:
         r"smallest of any $\theta$", (clean_minimum, 1), (4, 3), xycoords=("data", "axes fraction"),
         textcoords="offset points", fontsize=7.5, va="bottom",
     )  # fmt: skip
-    loss.set(xscale="log", xlabel="mean squared loss on test rows (log scale)")
+    loss.set(xscale="log", xlabel="test MSE (log scale)")
     cost.set(xscale="log", xlabel="seconds, one core (log scale)")
     cost.xaxis.set_minor_formatter(NullFormatter())
     loss.set_yticks(range(len(records)), [record["method"] for record in records])
