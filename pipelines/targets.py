@@ -30,16 +30,20 @@ def find_target(group: str, node: Mapping[str, Any], allow: Sequence[str]) -> Ca
     path = node.get("_target_")
     if not isinstance(path, str) or path.split(".")[0] not in allow or "." not in path:
         raise InvalidInput(f"{group}._target_ must name something below {' or '.join(allow)}, got {path!r}.")
-    module, _, name = path.rpartition(".")
-    try:
-        target = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError, TypeError):
-        raise InvalidInput(f"{group}._target_ names {path!r}, which does not exist.") from None
+    target = _imported(group, path)
     # a module also has the names that it imports itself: those are not its own to offer
     if str(getattr(target, "__module__", "")).split(".")[0] not in allow or not _fits(group, target):
         wanted = f"a {KINDS[group].__name__}" if group in KINDS else "a function that returns a Dataset"
         raise InvalidInput(f"{group}._target_ must name {wanted}, and {path!r} is none.")
     return target
+
+
+def _imported(where: str, path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError, TypeError):
+        raise InvalidInput(f"{where}._target_ names {path!r}, which does not exist.") from None
 
 
 def _fits(group: str, target: Any) -> bool:
@@ -103,11 +107,7 @@ def _module_class(where: str, path: Any, allow: Sequence[str]) -> Callable[..., 
         raise InvalidInput(f"{where}._target_ must name a torch module of {packages}, got {path!r}.")
     from torch.nn import Module
 
-    module, _, name = path.rpartition(".")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError, TypeError):
-        raise InvalidInput(f"{where}._target_ names {path!r}, which does not exist.") from None
+    found = _imported(where, path)
     if not inspect.isclass(found) or not issubclass(found, Module):
         raise InvalidInput(f"{where}._target_ must name a torch module, and {path!r} is none.")
     return found
