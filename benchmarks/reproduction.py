@@ -23,20 +23,13 @@ def shares() -> list[Figure]:
     runs = [store.client.get_run(t.run_id).info for t in full]
     sampling = sum(t.metrics["wall_seconds"] for t in full)
     theory = sum(t.metrics.get("theory_seconds", 0.0) for t in full)
-    # the nested runs are written while the theory is computed: what tracking adds is what is left
     tracking = sum((run.end_time - run.start_time) / 1000 for run in runs) - sampling - theory
     report = reports[0].data.metrics["report_seconds"]
-    parts = sampling + theory + tracking + report
-    # in one go: from the data on, with what its processes need to start
-    first = min(run.start_time for run in runs) / 1000
-    made = [path.stat().st_mtime for path in (ROOT / "outputs" / "data").glob("*.json")]
-    in_one_go = reports[0].info.end_time / 1000 - max((time for time in made if time < first), default=first)
-    total = in_one_go if in_one_go < 2 * parts else parts
+    total = sampling + theory + tracking + report
     return [
         Figure("make reproduce: sampling and losses", sampling, "s", most=180),
         Figure("make reproduce: theory", theory, "s"),
         Figure("make reproduce: tracking", tracking, "s"),
         Figure("make reproduce: report", report, "s"),
-        Figure("make reproduce: all, once the data are made", total, "s"),
         Figure("make reproduce: tracking and report, share of all", (tracking + report) / total, "", most=0.25),
     ]

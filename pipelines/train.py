@@ -6,7 +6,6 @@ import logging
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,12 +146,10 @@ def _run(
         if lost is not None:
             raise TrackingLost(str(lost))
         if recorder is not None:
-            at = folder.stamp()
-            # what is left to compute is compiled code, which leaves the interpreter to whoever writes
-            with ThreadPoolExecutor(1) as aside:
-                computed = aside.submit(folder.numbers, lambda: all_numbers(result, sampler, data))
-                recorder.log_children(result, at)
-                numbers = computed.result()
+            if not folder.journal.get("delivery"):
+                numbers = prediction_numbers(result, sampler, data) | theory_numbers(result, sampler, data)
+                folder.delivery({**result.headline(), **numbers, **sampler.numbers()})
+            numbers, at = folder.delivery({})
             figures = trial_figures(settings, result, sampler, data, recorder.record.name)
             recorder.log(result, sampler, numbers, figures, at)
     return result
@@ -249,12 +246,6 @@ def _values(file: Path) -> dict[str, Any]:
     values = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
     assert isinstance(values, dict)
     return {str(key): value for key, value in values.items()}
-
-
-def all_numbers(result: rs.TrialResult, sampler: rs.LangevinSampler, data: rs.Dataset) -> dict[str, float]:
-    """The headline of a trial and what else is known of it as a whole."""
-    extra = prediction_numbers(result, sampler, data) | theory_numbers(result, sampler, data)
-    return {**result.headline(), **extra, **sampler.numbers()}
 
 
 def prediction_numbers(result: rs.TrialResult, sampler: rs.LangevinSampler, data: rs.Dataset) -> dict[str, float]:

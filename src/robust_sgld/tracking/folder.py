@@ -12,7 +12,7 @@ import logging
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -98,18 +98,14 @@ class TrialFolder:
         """Puts the finished trial on disk."""
         result.save(self.path / TRIAL_FILE)
 
-    def stamp(self) -> int:
-        """The time stamp (ms) of every metric of the trial, in every attempt.
+    def delivery(self, numbers: Mapping[str, float]) -> tuple[dict[str, float], int]:
+        """The headline numbers and the time stamp (ms) with which every attempt delivers the trial.
 
-        Two values of a metric with two time stamps would both be kept, and a model could not be logged any more.
+        Two values of a metric with one time stamp would both be kept, and a model could not be logged any more.
         """
-        return int(self.agree(at=int(time.time() * 1000))["at"])
-
-    def numbers(self, compute: Callable[[], Mapping[str, float]]) -> dict[str, float]:
-        """The headline numbers with which every attempt delivers the trial: computed by the first one alone."""
-        if "numbers" not in self.journal:
-            self.agree(numbers={key: float(value) for key, value in compute().items()})
-        return dict(self.journal["numbers"])
+        kept = {key: float(value) for key, value in numbers.items()}
+        agreed = self.agree(delivery={"numbers": kept, "at": int(time.time() * 1000)})["delivery"]
+        return dict(agreed["numbers"]), int(agreed["at"])
 
     def discard_unless_begun(self) -> None:
         """Removes it where it holds no finished run."""

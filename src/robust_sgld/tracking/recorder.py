@@ -131,7 +131,7 @@ class TrialRecorder:
         figures: Mapping[str, Any] | None = None,
         at: int | None = None,
     ) -> None:
-        """What a finished trial has but for its children: further headline numbers, figures (matplotlib's) by name.
+        """Everything that a finished trial has, further headline numbers, and figures (matplotlib's) by file name.
 
         `at` is the time stamp of all metrics, in milliseconds: the same one in every attempt.
         """
@@ -157,6 +157,8 @@ class TrialRecorder:
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
                 figure.savefig(folder / file, dpi=150)
             client.log_artifacts(self.run_id, name)
+        if self.record.children != "none":
+            self._log_children(result, at)
         if isinstance(sampler.problem, LinearIndexProblem):
             self._log_model(result, sampler.problem)
 
@@ -236,31 +238,27 @@ class TrialRecorder:
         if logged.model_id not in linked:
             client.log_outputs(self.run_id, [LoggedModelOutput(logged.model_id, step=0)])
 
-    def log_children(self, result: TrialResult, at: int) -> None:
-        """A nested run for each run, once, whatever an earlier attempt has left; none if the record wants none."""
-        if self.record.children == "none":
-            return
+    def _log_children(self, result: TrialResult, at: int) -> None:
+        """A nested run for each run, once, whatever an earlier attempt has left."""
         client = self.store.client
-        with self.store.answering():
-            children = self._children()
-            for row, number in enumerate(result.runs):
-                if str(number) not in children:
-                    tags = {
-                        "mlflow.parentRunId": self.run_id,
-                        "mlflow.runName": f"run {number}",
-                        "kind": "run",
-                        "run": str(number),
-                    }
-                    children[str(number)] = [client.create_run(self.store.experiment_id, tags=tags)]
-                child = children[str(number)][0].info
-                if child.status == "RUNNING":
-                    self._log_metrics(child.run_id, self._child_metrics(result, row, at))
-                    client.set_terminated(child.run_id, "FINISHED" if result.diverged_at[row] == 0 else "FAILED")
-            if not self.store.uri.startswith("sqlite:"):
-                children = self._children()  # over HTTP a request may have been done twice
-            for same in children.values():
-                for double in same[1:]:
-                    client.delete_run(double.info.run_id)
+        children = self._children()
+        for row, number in enumerate(result.runs):
+            if str(number) not in children:
+                tags = {
+                    "mlflow.parentRunId": self.run_id,
+                    "mlflow.runName": f"run {number}",
+                    "kind": "run",
+                    "run": str(number),
+                }
+                children[str(number)] = [client.create_run(self.store.experiment_id, tags=tags)]
+            child = children[str(number)][0].info
+            if child.status != "RUNNING":
+                continue
+            self._log_metrics(child.run_id, self._child_metrics(result, row, at))
+            client.set_terminated(child.run_id, "FINISHED" if result.diverged_at[row] == 0 else "FAILED")
+        for same in self._children().values():
+            for double in same[1:]:
+                client.delete_run(double.info.run_id)
 
     def _children(self) -> dict[str, list[Run]]:
         """The nested runs that the store has, by run number, finished ones first."""
